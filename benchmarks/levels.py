@@ -15,7 +15,7 @@ import numpy as np
 
 from dpmanifold._check import FloatArray
 from dpmanifold.ball import Ball
-from dpmanifold.inference import Region, TwoSampleTest
+from dpmanifold.inference import ConfidenceRegion, TwoSampleTest
 from dpmanifold.inference.joint import JointEstimate
 from dpmanifold.linalg import from_vecd, to_vecd
 from dpmanifold.manifolds import Euclidean
@@ -112,7 +112,7 @@ def excess_misses(data: NormalData, levels: Sequence[float], regions: int, point
         # on the mean also enters the second moment changes the latter by a share of 1/(n mu) of its noise.)
         truths = data.mean_of(release) + data.errors(points)
         for number, level in enumerate(levels):
-            missed[number] += 1 - float(Region(release, level).contains(truths).mean())
+            missed[number] += 1 - float(ConfidenceRegion(release, level).contains(truths).mean())
     return np.asarray(missed / regions / (1 - np.asarray(levels)))
 
 

@@ -232,7 +232,7 @@ def test_seeded_fit_is_the_function_with_that_seed():
     X, y = matrices()
     alone = dpm.private_mean(X, BALL, GDP(0.5), units=dpm.EACH_RECORD, rng=5)
     np.testing.assert_array_equal(mean_model(random_state=5).fit(X).mean_, alone.value)
-    by_class = dpm.private_means(X, y, BALL, GDP(0.5), units=dpm.EACH_RECORD, classes=CLASSES, rng=5)
+    by_class = dpm.private_class_means(X, y, BALL, GDP(0.5), units=dpm.EACH_RECORD, classes=CLASSES, rng=5)
     model = class_model(random_state=5).fit(X, y)
     np.testing.assert_array_equal(model.means_, [by_class[name].value for name in CLASSES])
 

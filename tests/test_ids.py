@@ -265,7 +265,7 @@ def test_one_person_in_both_groups_is_found_across_spellings(pair):
     assert second.shares_a_unit(first)
     X = np.zeros((2, 1))
     with pytest.raises(InvalidArgumentError, match="overlap"):
-        dpm.private_test(X, X, BALL, GDP(1.0), units=([one, "x"], [other, "y"]))
+        dpm.private_two_sample_test(X, X, BALL, GDP(1.0), units=([one, "x"], [other, "y"]))
 
 
 def test_unseen_characters_do_not_hide_a_number_from_the_other_group():
@@ -330,8 +330,8 @@ def refused(units, n=None, says=()):
         lambda: frechet.mean(X, BALL, units=units),
         lambda: frechet.unit_means(X, BALL, units=units),
         lambda: dpm.private_mean(X, BALL, GDP(1.0), units=units),
-        lambda: dpm.private_means(X, [0] * count, BALL, GDP(1.0), units=units, classes=[0]),
-        lambda: dpm.private_test(X, X, BALL, GDP(1.0), units=(units, np.arange(count) + 10**6)),
+        lambda: dpm.private_class_means(X, [0] * count, BALL, GDP(1.0), units=units, classes=[0]),
+        lambda: dpm.private_two_sample_test(X, X, BALL, GDP(1.0), units=(units, np.arange(count) + 10**6)),
     ]
     if type(units).__name__ in ("generator", "list_iterator") or not hasattr(units, "__len__"):
         ways = ways[:1]
@@ -367,7 +367,7 @@ def test_every_statistic_counts_people_and_not_spellings():
         assert dpm.private_mean(X, BALL, GDP(1.0), units=units).n == 8
         assert dpm.private_region(X, BALL, GDP(1.0), units=units).n == 8
         assert dpm.private_variance(X, BALL, GDP(1.0), units=units).n == 8
-        by_class = dpm.private_means(X, [0, 1] * 20, BALL, GDP(1.0), units=units, classes=[0, 1])
+        by_class = dpm.private_class_means(X, [0, 1] * 20, BALL, GDP(1.0), units=units, classes=[0, 1])
         assert [release.n for release in by_class.values()] == [4, 4]
         np.testing.assert_array_equal(
             frechet.unit_means(X, BALL, units=units), frechet.unit_means(X, BALL, units=np.arange(40) % 8)
@@ -380,8 +380,8 @@ def test_every_statistic_counts_people_and_not_spellings():
 def test_one_person_in_both_groups_is_found_across_kinds(second):
     X = np.zeros((2, 1))
     with pytest.raises(InvalidArgumentError, match="overlap"):
-        dpm.private_test(X, X, BALL, GDP(1.0), units=([101, 102], second))
-    assert dpm.private_test(X, X, BALL, GDP(1.0), units=([101, 102], [7, 8])).ball == BALL
+        dpm.private_two_sample_test(X, X, BALL, GDP(1.0), units=([101, 102], second))
+    assert dpm.private_two_sample_test(X, X, BALL, GDP(1.0), units=([101, 102], [7, 8])).ball == BALL
 
 
 def test_each_record_may_be_said_in_words():
@@ -389,11 +389,11 @@ def test_each_record_may_be_said_in_words():
     for records in (X, X.tolist()):
         assert dpm.private_mean(records, BALL, GDP(1.0), units="each-record").unit == "record"
         assert dpm.private_region(records, BALL, GDP(1.0), units="each-record").n == 40
-        assert dpm.private_interval(records, BALL, GDP(1.0), units="each-record").n == 40
+        assert dpm.private_variance_interval(records, BALL, GDP(1.0), units="each-record").n == 40
         assert dpm.private_variance(records, BALL, GDP(1.0), units="each-record").n == 40
         assert dpm.private_ball(records, BALL, GDP(1.0), units="each-record").n == 40
-        dpm.private_test(records, records, BALL, GDP(1.0), units="each-record")
-        means = dpm.private_means(records, [0, 1] * 20, BALL, GDP(1.0), units="each-record", classes=[0, 1])
+        dpm.private_two_sample_test(records, records, BALL, GDP(1.0), units="each-record")
+        means = dpm.private_class_means(records, [0, 1] * 20, BALL, GDP(1.0), units="each-record", classes=[0, 1])
         assert means[0].n == 20
     release = dpm.private_mean(X, BALL, GDP(1.0), units="each-record")
     assert dpm.compare(release, X, units="each-record", public=True).clipped == 0.0

@@ -51,7 +51,7 @@ def test_labels_are_found_by_how_they_are_written():
 @pytest.mark.parametrize("names", [[1, "1"], [0.1, "0.1"], [2**53, 2**53 + 1], [1, True]])
 def test_names_that_are_written_alike_are_refused(names):
     labels, X = [names[0]] * 30, np.zeros((30, 2))
-    for ask in (dpm.private_classes, dpm.private_groups, dpm.private_means):
+    for ask in (dpm.private_lda, dpm.private_k_sample_test, dpm.private_class_means):
         with pytest.raises(InvalidArgumentError, match="are written alike"):
             ask(X, labels, BALL, dpm.GDP(1.0), units=dpm.EACH_RECORD, classes=names)
 

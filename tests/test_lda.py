@@ -41,7 +41,7 @@ def made(privacy=None, **changes):
 def test_a_fit_is_the_function_with_that_seed():
     X, y = matrices()
     model = made(classes=CLASSES[::-1], random_state=5).fit(X, y)
-    alone = dpm.private_classes(X, y, BALL, GDP(0.5), units=dpm.EACH_RECORD, classes=CLASSES, rng=5)
+    alone = dpm.private_lda(X, y, BALL, GDP(0.5), units=dpm.EACH_RECORD, classes=CLASSES, rng=5)
     assert model.classes_.tolist() == CLASSES
     np.testing.assert_array_equal(model.release_.value, alone.release.value)
     np.testing.assert_array_equal(model.decision_function(X), alone.decision_function(X))

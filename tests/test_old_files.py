@@ -40,7 +40,12 @@ def load(name):
 
 def test_every_file_is_expected_and_every_kind_is_there():
     assert sorted(EXPECTED) == NAMES
-    assert {entry["kind"] for entry in EXPECTED.values()} == {"Release", "Region", "Interval", "TwoSampleTest"}
+    assert {entry["kind"] for entry in EXPECTED.values()} == {
+        "Release",
+        "ConfidenceRegion",
+        "VarianceInterval",
+        "TwoSampleTest",
+    }
     assert [name for name in NAMES if not EXPECTED[name]["ok"]] == [name for name in NAMES if "altered" in name]
 
 

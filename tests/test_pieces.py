@@ -184,7 +184,7 @@ def test_means_by_class_are_those_of_an_array(ball, units):
 
     def releases(X, labels, units):
         options = {"units": units, "classes": [2, 0, 1], "rng": 5, "confirm": True}
-        return {k: v.to_dict() for k, v in dpm.private_means(X, labels, ball, GDP(2.0), **options).items()}
+        return {k: v.to_dict() for k, v in dpm.private_class_means(X, labels, ball, GDP(2.0), **options).items()}
 
     expected = releases(X, group, EACH_RECORD if units == "each-record" else ids)
     for room in ROOMS:
@@ -201,7 +201,9 @@ def test_a_test_of_two_groups_is_that_of_arrays(ball, refine):
     others = others + 1000
 
     def tested(X, Y, units):
-        return dpm.private_test(X, Y, ball, GDP(2.0), units=units, refine=refine, rng=5, confirm=True).to_dict()
+        return dpm.private_two_sample_test(
+            X, Y, ball, GDP(2.0), units=units, refine=refine, rng=5, confirm=True
+        ).to_dict()
 
     rng = np.random.default_rng(2)
     sources = [ListSource.at_random(Z, names, rng=rng) for Z, names in ((X, ids), (Y, others))]
@@ -218,7 +220,7 @@ def test_a_person_in_both_groups_is_refused():
     X, ids = data(ball, 300)
     sources = [ListSource(X, ids), ListSource(X, ids + 60)]
     with pytest.raises(InvalidArgumentError, match="overlap"):
-        dpm.private_test(*sources, ball, GDP(1.0), units="person", confirm=True)
+        dpm.private_two_sample_test(*sources, ball, GDP(1.0), units="person", confirm=True)
 
 
 # -------------------------------------------------------------------- refusals, before and after the spend
@@ -263,13 +265,15 @@ def test_few_units_and_no_records_are_refused():
         prepared(X, "person", ball)
     labels = np.array([0, 0, 0, 0, 1, 1])
     with pytest.raises(InvalidDataError, match="class 2 has no records"):
-        dpm.private_means(ListSource(X, None, labels), "group", ball, PureDP(1.0), units=EACH_RECORD, classes=[0, 1, 2])
+        dpm.private_class_means(
+            ListSource(X, None, labels), "group", ball, PureDP(1.0), units=EACH_RECORD, classes=[0, 1, 2]
+        )
     with pytest.raises(InvalidDataError, match="piece 1: labels: that at index 1 is outside the public classes"):
-        dpm.private_means(
+        dpm.private_class_means(
             ListSource(X, None, labels, cuts=[3]), "group", ball, PureDP(1.0), units=EACH_RECORD, classes=[0]
         )
     with pytest.raises(InvalidDataError, match="piece 0: it has 6 records in a block, and 1 labels"):
-        dpm.private_means(
+        dpm.private_class_means(
             ListSource(X, None, labels[:1]), "group", ball, PureDP(1.0), units=EACH_RECORD, classes=[0, 1]
         )
 

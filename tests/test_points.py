@@ -226,7 +226,7 @@ def test_classes_are_what_each_of_them_is_alone(space, units):
     ball, X, ids = question(space)
     labels = np.where(ids % 3 == 0, "a", "b") if units else np.where(np.arange(ROWS) % 3, "a", "b")
     options = {"confirm": True, "project": True}
-    both = dpm.private_means(
+    both = dpm.private_class_means(
         X, labels, ball, dpm.GDP(1.0), units=ids if units else EACH_RECORD, classes=["a", "b"], rng=4, **options
     )
     source = np.random.default_rng(4)

@@ -104,7 +104,7 @@ def test_a_test_says_which_group_lies_outside():
     inside, outside = np.zeros((9, 3, 3)) + np.eye(3), np.zeros((9, 3, 3)) + 9.0 * np.eye(3)
     for groups, name in (((inside, outside), "second"), ((outside, inside), "first")):
         with pytest.raises(InvalidDataError, match=f"More than half of the {name} group's records lie outside"):
-            dpm.private_test(*groups, BALL, dpm.GDP(1.0), units=dpm.EACH_RECORD)
+            dpm.private_two_sample_test(*groups, BALL, dpm.GDP(1.0), units=dpm.EACH_RECORD)
 
 
 def test_a_budget_is_printed_without_the_last_digits_of_floats_and_says_on_which_side_they_are():
@@ -129,12 +129,12 @@ def test_the_command_line_shrinks_as_it_is_told(tmp_path):
     np.save(tmp_path / "x.npy", np.random.default_rng(0).uniform(-0.1, 0.1, (30, 6)))
     asked = ["mean", str(tmp_path / "x.npy"), "--space", "euclidean", "--units", "each-record", "--radius", "1"]
     found = {}
-    for words in (["--shrink", "james-stein"], ["--shrink", "none"], ["--no-shrink"], ["--shrink", "much"]):
+    for words in (["--shrink", "james-stein"], ["--shrink", "none"], ["--shrink", "much"]):
         out = tmp_path / "-".join(["out", *words, ".json"])
         done = CliRunner().invoke(app, [*asked, "--mu", "5", "--out", str(out), *words])
         found[words[-1]] = dpm.load(out).shrinkage if done.exit_code == 0 else done.output
     assert found.pop("much").count("must be one of auto, james-stein, none")
-    assert found == {"james-stein": "james-stein", "none": "", "--no-shrink": ""}
+    assert found == {"james-stein": "james-stein", "none": ""}
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_every_plan_has_a_best_draw():
         plan = dpm.plan(n, BALL, dpm.GDP(1.0), statistic=statistic)
         assert f"with {plan.best.mechanism}" in plan.verdict
         assert f"{plan.best.error:.3g} (" in plan.verdict
-    assert dpm.plan((50, 20), BALL, dpm.GDP(1.0), statistic="test").best.group == "group 2 (20 units)"
+    assert dpm.plan((50, 20), BALL, dpm.GDP(1.0), statistic="two-sample-test").best.group == "group 2 (20 units)"
 
 
 @pytest.mark.parametrize(

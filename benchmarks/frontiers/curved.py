@@ -23,7 +23,7 @@ import numpy as np
 from dpmanifold import frechet, plan
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
-from dpmanifold.inference import Region
+from dpmanifold.inference import ConfidenceRegion
 from dpmanifold.inference.corrected import ABOUT_FRECHET
 from dpmanifold.manifolds import SPD, Hyperbolic, KendallShapes, Sphere
 from dpmanifold.privacy import GDP
@@ -62,7 +62,7 @@ def truth(name: str, spread: str, inner: Ball) -> Array:
     return mean if inner == BALLS[name] else np.asarray(inner.from_frame(points.in_ball(inner).mean()[None])[0])
 
 
-def radius(region: Region) -> float:
+def radius(region: ConfidenceRegion) -> float:
     """Return the root of the trace of the region's squared half axes."""
     return math.sqrt(region.threshold) * region.effective_radius
 
@@ -74,10 +74,10 @@ def _once(job: tuple[str, str, int, bool, int]) -> FloatArray:
     ball, everybody = BALLS[name], population(name, spread)
     X = everybody[rng.integers(0, len(everybody), n)]
     asked: dict[str, Any] = {"units": EACH_RECORD, "refine": refine, "confirm": True, "rng": rng}
-    before = Region(private_statistic(X, ball, PRIVACY, statistic="second moment", **asked), LEVEL)
+    before = ConfidenceRegion(private_statistic(X, ball, PRIVACY, statistic="second moment", **asked), LEVEL)
     bare = private_region(X, ball, PRIVACY, estimand="tangent", **asked)
     # The same draw, stated to be about the Fréchet mean, as it is where that is chosen.
-    now = Region(replace(bare.release, details={**bare.release.details, ABOUT_FRECHET: 1.0}), LEVEL)
+    now = ConfidenceRegion(replace(bare.release, details={**bare.release.details, ABOUT_FRECHET: 1.0}), LEVEL)
     held = [float(region.contains(truth(name, spread, region.ball))) for region in (before, now)]
     assert now.gap is not None
     return np.array([*held, radius(before), radius(now), now.gap / radius(now), radius(bare)])

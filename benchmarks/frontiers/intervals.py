@@ -3,9 +3,9 @@
 Units in a ball of radius 1 of R^d, their mean at its centre or 0.3 away from it: "round" data, uniform in a ball of
 radius 0.7, "uneven" data, uniform in an ellipsoid with half axes from 0.7 down to 0.035, and "narrow" data, uniform in
 a ball of radius 0.1, for which a smaller ball is also looked for first. Both ways keep the same promise on the same
-data, by the calls that users make: `private_interval`, and for the way before a fourth moment about a released mean.
-Widths are means over the repetitions, and coverage is that of intervals at 95 %. What joint distances save is noise:
-where sampling is most of the width no promise changes it, and the ratio is near 1.
+data, by the calls that users make: `private_variance_interval`, and for the way before a fourth moment about a released
+mean. Widths are means over the repetitions, and coverage is that of intervals at 95 %. What joint distances save is
+noise: where sampling is most of the width no promise changes it, and the ratio is near 1.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import numpy as np
 
 from dpmanifold._check import FloatArray
 from dpmanifold.ball import Ball
-from dpmanifold.inference import Interval
+from dpmanifold.inference import VarianceInterval
 from dpmanifold.manifolds import Euclidean
 from dpmanifold.privacy import GDP
-from dpmanifold.stats import private_interval, private_statistic
+from dpmanifold.stats import private_statistic, private_variance_interval
 from dpmanifold.stats.inputs import EACH_RECORD
 from dpmanifold_papers.coverage import in_ball
 from frontiers.regions import half_axes
@@ -72,8 +72,8 @@ def _once(job: tuple[Case, int]) -> FloatArray:
     ball, privacy = Ball(Euclidean(case.d), np.zeros(case.d), 1.0), GDP(case.mu)
     how: dict[str, Any] = {"units": EACH_RECORD, "confirm": True, "refine": case.refine, "rng": rng}
     X = case.sample(rng)
-    about = Interval(private_statistic(X, ball, privacy, statistic="fourth moment", **how), LEVEL)
-    joint = private_interval(X, ball, privacy, level=LEVEL, **how)
+    about = VarianceInterval(private_statistic(X, ball, privacy, statistic="fourth moment", **how), LEVEL)
+    joint = private_variance_interval(X, ball, privacy, level=LEVEL, **how)
     both = (about, joint)
     return np.array([[one.high - one.low for one in both], [one.contains(case.variance) for one in both]])
 

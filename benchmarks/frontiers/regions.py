@@ -19,7 +19,7 @@ import numpy as np
 
 from dpmanifold._check import FloatArray
 from dpmanifold.ball import Ball
-from dpmanifold.inference import Region
+from dpmanifold.inference import ConfidenceRegion
 from dpmanifold.inference.joint import JointEstimate
 from dpmanifold.manifolds import Euclidean
 from dpmanifold.privacy import GDP
@@ -50,7 +50,7 @@ def sample(population: str, d: int, n: int, rng: np.random.Generator) -> FloatAr
     return np.asarray(in_ball(d, 1.0, n, rng) * half_axes(population, d) + mean_at(d))
 
 
-def _facts(region: Region, truth: FloatArray) -> tuple[float, float, float]:
+def _facts(region: ConfidenceRegion, truth: FloatArray) -> tuple[float, float, float]:
     d = len(truth)
     size = math.sqrt(region.threshold) * math.exp(float(np.linalg.slogdet(region.covariance)[1]) / (2 * d))
     return float(region.contains(truth)), region.effective_radius, size

@@ -2,9 +2,9 @@
 
 100 units in each group, GDP(1), test at 5 %, on the populations of the regions: means 0.3 from the centre of a ball of
 radius 1 in R^d, the second group's shifted by a share of the radius in the direction of the second axis. Both ways test
-the same data, by the calls that users make: `private_test`, and for the way before two second moments about released
-means. Goals are for shifts that the way before finds in a tenth to a half of all cases. The note has the power of the
-test that knows the covariances: where sampling is most of the error no way finds much more.
+the same data, by the calls that users make: `private_two_sample_test`, and for the way before two second moments about
+released means. Goals are for shifts that the way before finds in a tenth to a half of all cases. The note has the power
+of the test that knows the covariances: where sampling is most of the error no way finds much more.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dpmanifold.ball import Ball
 from dpmanifold.inference import TwoSampleTest
 from dpmanifold.manifolds import Euclidean
 from dpmanifold.privacy import GDP
-from dpmanifold.stats import EACH_RECORD, private_test
+from dpmanifold.stats import EACH_RECORD, private_two_sample_test
 from dpmanifold_papers.coverage import region_about_a_mean
 from frontiers.regions import POPULATIONS, half_axes, sample
 
@@ -34,7 +34,7 @@ def _once(job: tuple[str, int, float, int]) -> tuple[bool, bool]:
     X, Y = sample(population, d, UNITS, rng), sample(population, d, UNITS, rng) + shift * np.eye(d)[1]
     ball, privacy = Ball(Euclidean(d), np.zeros(d), 1.0), GDP(MU)
     before = TwoSampleTest(*(region_about_a_mean(Z, ball, privacy, rng).release for Z in (X, Y)))
-    now = private_test(X, Y, ball, privacy, units=EACH_RECORD, rng=rng)
+    now = private_two_sample_test(X, Y, ball, privacy, units=EACH_RECORD, rng=rng)
     return before.p_value < SIZE, now.p_value < SIZE
 
 

@@ -2,10 +2,10 @@
 
 Covariance descriptors of Fashion-MNIST's first four classes (SPD(9), 45 dimensions) under GDP(1) in the public ball of
 all descriptors: as many images of each class as a row says, drawn without replacement from the first 4,500 of it. What
-is measured is the accuracy on the other 1,500 of each class. Ours is `private_classes(..., refine=True)` with private
+is measured is the accuracy on the other 1,500 of each class. Ours is `private_lda(..., refine=True)` with private
 labels. Without privacy: scikit-learn's linear discriminant of the same coordinates. The simplest private way is the
-nearest of the means of `private_means(..., refine=True)`, whose labels are public. Weights and floor were chosen on
-handwritten digits, and on training and validation images of PneumoniaMNIST, alone (theory: classes). X-rays are
+nearest of the means of `private_class_means(..., refine=True)`, whose labels are public. Weights and floor were chosen
+on handwritten digits, and on training and validation images of PneumoniaMNIST, alone (theory: classes). X-rays are
 PneumoniaMNIST's training and test images, one child each: a tenth are healthy in training and three
 eighths in the test. So there accuracies are averages over classes, which are taken to be equally frequent by all three
 (`predict(..., priors=...)`); Fashion-MNIST's classes are of the same size, and `predict` knows that from noisy counts
@@ -57,7 +57,7 @@ def accuracies(X: Any, y: Any, X_new: Any, y_new: Any, names: list[int], priors:
         public, PROMISE, classes=names, refine=True, units="each-record", budget=dpm.Budget(PROMISE)
     ).fit(X, y)
     ours = [
-        dpm.private_classes(
+        dpm.private_lda(
             X, y, public, PROMISE, units=dpm.EACH_RECORD, classes=names, refine=True, labels_public=known
         ).predict(X_new, priors=priors)
         for known in (False, True)

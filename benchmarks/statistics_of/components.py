@@ -138,7 +138,7 @@ def shares(populations: list[Population], n: int, factor: float, refine: bool, r
     for _ in range(runs):
         for found in populations:
             X, ball = found.draw(n, rng), found.ball(factor)
-            released = dpm.private_components(
+            released = dpm.private_pga(
                 X, ball, PROMISE, units=dpm.EACH_RECORD, count=COUNT, refine=refine, rng=int(rng.integers(2**30)),
                 confirm=True,
             )  # fmt: skip
@@ -166,23 +166,25 @@ def _row(held: dict[object, np.ndarray]) -> dict[str, object]:
 # -------------------------------------------------------------------- intervals
 
 
-def truth(found: dpm.Components, covariance: np.ndarray) -> np.ndarray:
+def truth(found: dpm.PrincipalComponents, covariance: np.ndarray) -> np.ndarray:
     """Return variances along the released directions, total, shares and explained share of a population."""
     along = ((found.directions @ covariance) * found.directions).sum(axis=1)
     total = float(np.trace(covariance))
     return np.array([*along, total, *along / total, along.sum() / total])
 
 
-def ends(found: dpm.Components) -> np.ndarray:
+def ends(found: dpm.PrincipalComponents) -> np.ndarray:
     """Return the intervals for these."""
     return np.array([*found.variance_intervals, found.total_interval, *found.share_intervals, found.explained_interval])
 
 
-def without_noise(found: dpm.Components) -> dpm.Components:
+def without_noise(found: dpm.PrincipalComponents) -> dpm.PrincipalComponents:
     """Return what the same release would say if there were no noise in it: WRONG."""
     mean = found.mean.release
     step = replace(found.release.steps[0], steps=(replace(mean, scale=1e-12 * mean.scale),))
-    return dpm.Components(replace(found.release, steps=(step,), scale=1e-12 * found.release.scale), found.level)
+    return dpm.PrincipalComponents(
+        replace(found.release, steps=(step,), scale=1e-12 * found.release.scale), found.level
+    )
 
 
 def coverage(dim: int, spectrum: np.ndarray, n: int, runs: int) -> tuple[np.ndarray, np.ndarray]:
@@ -201,7 +203,7 @@ def coverage(dim: int, spectrum: np.ndarray, n: int, runs: int) -> tuple[np.ndar
     covariance = np.diag(spectrum) * float(np.mean(draws**2))
     held, wrong = [], []
     for seed in range(runs):
-        found = dpm.private_components(
+        found = dpm.private_pga(
             draw(n), ball, PROMISE, units=dpm.EACH_RECORD, count=min(COUNT, dim - 1), rng=seed, confirm=True
         )
         right = truth(found, covariance)
@@ -226,7 +228,7 @@ def coverage_on_the_sphere(n: int, runs: int) -> tuple[np.ndarray, np.ndarray]:
 
     everybody, held, wrong = draw(10_000), [], []
     for seed in range(runs):
-        found = dpm.private_components(draw(n), ball, PROMISE, units=dpm.EACH_RECORD, rng=seed, confirm=True)
+        found = dpm.private_pga(draw(n), ball, PROMISE, units=dpm.EACH_RECORD, rng=seed, confirm=True)
         along = found.scores(everybody).var(axis=0)
         right = np.array([*along, along.sum(), *along / along.sum()])
         for variant, into in ((found, held), (without_noise(found), wrong)):

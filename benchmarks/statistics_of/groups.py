@@ -6,8 +6,8 @@ repetitions, at 5 %. *Power*: 100 units in each of 4 groups, GDP(1), 400 repetit
 four lie apart, in the directions of the second and third axes. *Coverage*: how often the 95 % intervals of all six
 distances hold together, 1,000 repetitions. Without privacy: Welch and James's test with Johansen's degrees of freedom
 (1980) of the records in coordinates. The simplest private way tests all pairs at 5 % over their number; each unit is in
-three of six tests, so that each test keeps GDP(1/sqrt 3): by `private_test` ("pairs"), or with a mean and a second
-moment about it, as tests were made before joint moments ("pairs before"). Notes have the power of
+three of six tests, so that each test keeps GDP(1/sqrt 3): by `private_two_sample_test` ("pairs"), or with a mean and a
+second moment about it, as tests were made before joint moments ("pairs before"). Notes have the power of
 the same test if it knew all covariances, with the noise of a mean alone.
 """
 
@@ -29,7 +29,7 @@ from dpmanifold.ball import Ball
 from dpmanifold.inference import TwoSampleTest
 from dpmanifold.manifolds import SPD, Euclidean, KendallShapes, Manifold, Sphere
 from dpmanifold.privacy import GDP
-from dpmanifold.stats import EACH_RECORD, private_groups, private_test
+from dpmanifold.stats import EACH_RECORD, private_k_sample_test, private_two_sample_test
 from dpmanifold_papers.coverage import in_ball, region_about_a_mean
 
 AWAY, TAIL = 0.3, 0.05
@@ -98,7 +98,7 @@ def size_once(job: tuple[int, int]) -> tuple[bool, bool]:
     axes = [filled * one for one in unequal_axes(d, len(case.numbers))]
     groups = [sample(space, base, at, one, n, rng) for one, n in zip(axes, case.numbers, strict=True)]
     labels = np.repeat(np.arange(len(groups)), case.numbers)
-    found = private_groups(
+    found = private_k_sample_test(
         np.concatenate(groups), labels, ball, GDP(case.mu), units=EACH_RECORD, classes=range(len(groups)),
         estimand=case.estimand, refine=case.refine, rng=rng,
     )  # fmt: skip
@@ -173,7 +173,7 @@ def power_once(job: tuple[str, str, int, float, int]) -> tuple[bool, bool, bool]
     found = []
     for one, two in combinations(groups, 2):
         if way == PAIRS_NOW:
-            test = private_test(one, two, ball, part, units=EACH_RECORD, rng=rng)
+            test = private_two_sample_test(one, two, ball, part, units=EACH_RECORD, rng=rng)
         else:
             test = TwoSampleTest(*(region_about_a_mean(X, ball, part, rng).release for X in (one, two)))
         found.append(test.p_value)
@@ -191,7 +191,7 @@ def limit(kind: str, d: int, shift: float) -> float:
 
 def _groups_of(groups: list[FloatArray], ball: Ball, rng: np.random.Generator) -> Any:
     labels = np.repeat(np.arange(GROUPS), UNITS)
-    return private_groups(
+    return private_k_sample_test(
         np.concatenate(groups), labels, ball, GDP(MU), units=EACH_RECORD, classes=range(GROUPS), rng=rng
     )
 

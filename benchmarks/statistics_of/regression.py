@@ -88,7 +88,7 @@ def least_squares(ball: dpm.Ball, X: Any, x: Any) -> Geodesic:
 def by_bins(ball: dpm.Ball, X: Any, x: Any, rng: Any, refine: bool) -> Geodesic:
     """Return the curve through private means in five public bins."""
     label = np.minimum((x // 2).astype(int), 4)
-    means = dpm.private_means(
+    means = dpm.private_class_means(
         X, label, ball, dpm.GDP(MU), units=dpm.EACH_RECORD, classes=list(range(5)), refine=refine, rng=rng
     )
     frame, t = ball.frame, 0.4 * np.arange(5) - 0.8
@@ -99,7 +99,7 @@ def by_bins(ball: dpm.Ball, X: Any, x: Any, rng: Any, refine: bool) -> Geodesic:
     return Geodesic.resting(frame).moved(a, b)
 
 
-def ours(setting: Setting, X: Any, x: Any, rng: Any, **options: Any) -> dpm.Regression:
+def ours(setting: Setting, X: Any, x: Any, rng: Any, **options: Any) -> dpm.GeodesicRegression:
     """Return the regression by three draws, unless options say otherwise."""
     asked = {"units": dpm.EACH_RECORD, "covariate_range": (0.0, 10.0), "rng": rng, "refine": True, **options}
     return dpm.private_regression(X, x, setting.ball, dpm.GDP(MU), **asked)
@@ -108,7 +108,7 @@ def ours(setting: Setting, X: Any, x: Any, rng: Any, **options: Any) -> dpm.Regr
 def squared_error(curve: Any, true: Geodesic) -> float:
     """Return the mean squared distance over the range; of a regression, of its curve."""
     frame = true.frame
-    at = curve.ball.to_frame(curve.curve(5 * GRID + 5)) if isinstance(curve, dpm.Regression) else curve.at(GRID)
+    at = curve.ball.to_frame(curve.curve(5 * GRID + 5)) if isinstance(curve, dpm.GeodesicRegression) else curve.at(GRID)
     return float(np.mean(frame.dist(at, true.at(GRID)) ** 2))
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from importlib import metadata
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from dpmanifold._check import shown
 from dpmanifold.errors import InvalidArgumentError
@@ -39,6 +39,7 @@ class Registry(Generic[T]):
     what : what an item is called in messages, such as "mechanism"
     group : the entry points that add to it
     kind : the class that every item must be an instance of, where there is one
+    brought_by : another group, whose modules register items here when they are imported
 
     Examples
     --------
@@ -53,8 +54,8 @@ class Registry(Generic[T]):
     dpmanifold.errors.InvalidArgumentError: colour must be one of red, got 'blue'.
     """
 
-    def __init__(self, what: str, group: str, kind: type | None = None) -> None:
-        self._what, self._group, self._kind = what, group, kind
+    def __init__(self, what: str, group: str, kind: type | None = None, brought_by: str = "") -> None:
+        self._what, self._group, self._kind, self._brought_by = what, group, kind, brought_by
         self._items: dict[str, T] = {}
         self._foreign: set[str] = set()
         self._complete = False
@@ -142,6 +143,8 @@ class Registry(Generic[T]):
             return
         self._here.loading = True
         try:
+            for point in metadata.entry_points(group=self._brought_by) if self._brought_by else ():
+                self._imported(point)
             offered = {name: self._loaded(point) for name, point in self._offers().items()}
         finally:
             self._here.loading = False
@@ -168,15 +171,18 @@ class Registry(Generic[T]):
         return offers
 
     def _loaded(self, point: metadata.EntryPoint) -> T:
+        item: T = self._imported(point)
+        self._check(point.name, item)
+        return item
+
+    def _imported(self, point: metadata.EntryPoint) -> Any:
         try:
-            item: T = point.load()
-            self._check(point.name, item)
+            return point.load()
         except Exception as problem:
             raise InvalidArgumentError(
                 f"the {self._what} {point.name!r} of {_offer(point)} cannot be loaded: {str(problem).rstrip('.')}. "
                 "Repair or remove the distribution that offers it."
             ) from problem
-        return item
 
 
 def _offer(point: metadata.EntryPoint) -> str:

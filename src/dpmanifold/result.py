@@ -31,7 +31,7 @@ _FORMATS: dict[str, type[Result]] = {}
 
 
 def serves(method: str) -> Callable[[_Method], _Method]:
-    """Mark the function of a room above that a method of results calls: "verify", "picture" or "report"."""
+    """Mark the function of a room above that results call: "verify", "picture", "report" or "results"."""
 
     def marked(function: _Method) -> _Method:
         _FROM_ABOVE[method] = function
@@ -49,7 +49,7 @@ def picture_of(thing: Any) -> Figure:
 class Result(ABC):
     """Something that was released, or that follows from releases alone.
 
-    A class of results names the format of its records: `class Region(Result, format="dpmanifold region 1")`.
+    A class of results names the format of its records: `class ConfidenceRegion(Result, format="dpmanifold region 1")`.
     """
 
     format: ClassVar[str] = ""
@@ -123,8 +123,7 @@ class Result(ABC):
     def load(cls: type[R], path: str | os.PathLike[str]) -> R:
         """Read one written by :meth:`save`: a result of this class, or, asked of Result itself, of any."""
         record = read_record(path)
-        kind = record.get("format") if isinstance(record, dict) else None
-        found = _FORMATS.get(kind) if isinstance(kind, str) else None
+        found = _class_of(record)
         if cls.format and (found is None or not issubclass(found, cls)):
             return cls.from_dict(record)  # type: ignore[return-value]  # which refuses it in its own words
         if found is None:
@@ -154,10 +153,19 @@ class Result(ABC):
         return facts_table(self.title, self.private, self.facts())
 
 
+def _class_of(record: Any) -> type[Result] | None:
+    """Return the class of results that a record's format names, those of other distributions included."""
+    kind = record.get("format") if isinstance(record, dict) else None
+    if not isinstance(kind, str):
+        return None
+    if kind not in _FORMATS:
+        _FROM_ABOVE["results"](kind)  # imports all queries, and with them their results
+    return _FORMATS.get(kind)
+
+
 def result_from_dict(record: Any) -> Result:
     """Rebuild any result from its `to_dict`, by the format that it names."""
-    kind = record.get("format") if isinstance(record, dict) else None
-    found = _FORMATS.get(kind) if isinstance(kind, str) else None
+    found = _class_of(record)
     if found is None:
         raise InvalidDataError("the record holds no result of dpmanifold: it names no format that is known.")
     return found.from_dict(record)

@@ -133,11 +133,9 @@ class Prepared(ABC):
     Attributes
     ----------
     header : what it is about
-    label : what a budget writes down
     """
 
     header: Header
-    label: str
 
     @abstractmethod
     def steps(self) -> tuple[Step, ...]:
@@ -175,10 +173,6 @@ class Statistic(ABC):
 
         Every statistic takes `mechanism` ("auto", a name or an object) among the options; others are its own.
         """
-
-    def own_plan(self, header: Header, *_: Any, **options: Any) -> Any:
-        """Return a plan of its own kind; None stands for the list of its steps."""
-        return None
 
     # ---------------------------------------------------------------- the value
 
@@ -295,7 +289,9 @@ class Statistic(ABC):
         return None
 
 
-STATISTICS: Registry[Statistic] = Registry("statistic", "dpmanifold.statistics", Statistic)
+STATISTICS: Registry[Statistic] = Registry(
+    "statistic", "dpmanifold.statistics", Statistic, brought_by="dpmanifold.queries"
+)
 """All statistics by name."""
 
 

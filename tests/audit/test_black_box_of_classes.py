@@ -25,7 +25,7 @@ def certificate(runs):
     rng = np.random.default_rng(0)
 
     def call(data):
-        return dpm.private_classes(
+        return dpm.private_lda(
             *data, CAP, dpm.GDP(MU), units=dpm.EACH_RECORD, classes=[0, 1], confirm=True, rng=rng
         ).release
 

@@ -35,7 +35,7 @@ def certificate(ball, runs):
     rng = np.random.default_rng(0)
 
     def asked(X):
-        return dpm.private_components(X, ball, dpm.GDP(MU), units=dpm.EACH_RECORD, confirm=True, rng=rng)
+        return dpm.private_pga(X, ball, dpm.GDP(MU), units=dpm.EACH_RECORD, confirm=True, rng=rng)
 
     return black_box.shown(asked, *neighbours(ball), runs, all_that_leaves)
 

@@ -1,4 +1,4 @@
-"""What private_groups tells about one unit of one group: exactly, draw by draw, and as an attacker sees it.
+"""What private_k_sample_test tells about one unit of one group: exactly, draw by draw, and as an attacker sees it.
 
 Labels are public, so that neighbours differ in the records of a unit, not in its group. The replay leaves nothing to
 chance; certificates of the black box are wrong with probability 0.001, and seeded.
@@ -36,7 +36,7 @@ def neighbours(ball, n, place):
 def call(ball, mu, n=N, **options):
     labels = np.arange(n) % 3
     how = {"units": dpm.EACH_RECORD, "classes": [0, 1, 2], "confirm": True}
-    return lambda X: dpm.private_groups(X, labels, ball, dpm.GDP(mu), **how, **options)
+    return lambda X: dpm.private_k_sample_test(X, labels, ball, dpm.GDP(mu), **how, **options)
 
 
 CALLS = {

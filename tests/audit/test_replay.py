@@ -89,8 +89,8 @@ GAUSSIAN = {
     "joint lengths": (dpm.private_statistic, PLANE, {"statistic": "joint lengths"}),
     "region": (dpm.private_region, TENSORS, {}),
     "region on a curved space": (dpm.private_region, CURVED, {}),
-    "interval": (dpm.private_interval, PLANE, {}),
-    "refined interval": (dpm.private_interval, TENSORS, {"refine": True}),
+    "interval": (dpm.private_variance_interval, PLANE, {}),
+    "refined interval": (dpm.private_variance_interval, TENSORS, {"refine": True}),
     "interval about a mean": (dpm.private_statistic, PLANE, {"statistic": "fourth moment"}),
     "median": (dpm.private_median, CAP, {"refine": True}),
 }

@@ -13,7 +13,7 @@ import dpmanifold as dpm
 from cli.shared import MEAN, tensors
 from dpmanifold import files
 from dpmanifold.cli import app
-from dpmanifold.inference import Region
+from dpmanifold.inference import ConfidenceRegion
 from dpmanifold.stats.answers import answer_to_bytes
 
 BARE = ["region", *MEAN[1:], "--out", "r.json", "--npy", "r.npy"]
@@ -38,9 +38,9 @@ STEPS = {
     "drawing": "dpmanifold.plots.show",
     "report": "dpmanifold.cli.outputs.save_report",
     "printing": "dpmanifold.cli.outputs.result_text",
-    "half axes": "dpmanifold.inference.region.Region.axes",
-    "covers ball": "dpmanifold.inference.region.Region._in_chart",
-    "share": "dpmanifold.inference.region.Region.parts",
+    "half axes": "dpmanifold.inference.region.ConfidenceRegion.axes",
+    "covers ball": "dpmanifold.inference.region.ConfidenceRegion._in_chart",
+    "share": "dpmanifold.inference.region.ConfidenceRegion.parts",
 }
 
 
@@ -102,7 +102,7 @@ def test_a_view_that_fails_leaves_the_others_and_names_the_remedy(folder, invoke
 
 
 def test_answers_that_cannot_be_computed_do_not_stop_the_record(invoke, monkeypatch):
-    monkeypatch.setattr(Region, "axes", explode)
+    monkeypatch.setattr(ConfidenceRegion, "axes", explode)
     invoke("region", *MEAN[1:], "--out", "r.json", code=1)
     answers = json.loads(pathlib.Path("r.json").read_text())["answers"]
     assert answers["half_axes"] is None
@@ -120,7 +120,7 @@ def test_a_release_that_cannot_be_written_is_printed(invoke, monkeypatch):
 def test_means_by_class_are_kept_as_well(folder, invoke, monkeypatch, failure, code):
     np.save("labels.npy", np.arange(200) % 2)
     monkeypatch.setattr("dpmanifold.cli.private.in_a_line", failure)
-    words = ["means", "a.npy", *MEAN[2:], "--labels", "labels.npy", "--classes", "0,1", "--out", "means"]
+    words = ["class-means", "a.npy", *MEAN[2:], "--labels", "labels.npy", "--classes", "0,1", "--out", "means"]
     assert "he 2 releases ARE written to means, and the promise is spent" in invoke(*words, code=code).stderr
     assert all(dpm.verify(dpm.load(folder / "means" / f"mean-{name}.json")).ok for name in (0, 1))
 
@@ -249,7 +249,7 @@ def test_a_closed_pipe_gives_a_message_and_keeps_the_release(folder, launch):
 def test_a_file_of_means_by_class_is_verified_class_by_class(tmp_path):
     """A service hands means by class out as one file."""
     ball = dpm.Ball(dpm.Euclidean(1), [0.0], 1.0)
-    releases = dpm.private_means(
+    releases = dpm.private_class_means(
         np.zeros((40, 1)), ["a", "b"] * 20, ball, dpm.PureDP(1.0), units=dpm.EACH_RECORD, classes=["a", "b"]
     )
     path = tmp_path / "means.json"

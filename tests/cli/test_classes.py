@@ -1,4 +1,4 @@
-"""dpm classes and dpm predict: a discriminant from files, and what it says of other files."""
+"""dpm lda and dpm predict: a discriminant from files, and what it says of other files."""
 
 import csv
 import json
@@ -11,7 +11,7 @@ import pytest
 import dpmanifold as dpm
 
 NAMES = ["calm", "loud"]
-WORDS = ["classes", "people.csv", "--space", "euclidean", "--columns", "x,y", "--units", "person", "--radius", "6",
+WORDS = ["lda", "people.csv", "--space", "euclidean", "--columns", "x,y", "--units", "person", "--radius", "6",
          "--center", "center.npy", "--mu", "2", "--labels", "mood", "--classes", "calm,loud"]  # fmt: skip
 
 
@@ -76,10 +76,10 @@ def test_public_labels_and_plans(people, invoke):
     assert "(public)" in invoke(*WORDS, "--labels-public", "--refine", "--out", "found.json").stdout
     plan = ["plan", "-n", "1500", "--space", "euclidean", "--size", "2", "--radius", "6", "--mu", "2"]
     for classes in ("calm,loud", "2"):
-        assert "class moments" in invoke(*plan, "--statistic", "classes", "--classes", classes).stdout
-    assert "classes" in invoke(*plan, "--statistic", "classes", "--classes", "1", code=2).stderr
+        assert "class moments" in invoke(*plan, "--statistic", "lda", "--classes", classes).stdout
+    assert "classes" in invoke(*plan, "--statistic", "lda", "--classes", "1", code=2).stderr
     assert "classes" in invoke(*plan, "--classes", "2", code=2).stderr
-    assert "needs --classes" in invoke(*plan, "--statistic", "classes", code=2).stderr
+    assert "needs --classes" in invoke(*plan, "--statistic", "lda", code=2).stderr
 
 
 def test_what_cannot_be_is_refused(people, invoke):
@@ -96,7 +96,7 @@ def test_what_cannot_be_is_refused(people, invoke):
     invoke("mean", *WORDS[1:-4], "--out", "mean.json")
     wrong = invoke("predict", "mean.json", *predict[2:], "--out", "told.csv", code=3).stderr
     assert "mean.json holds another result" in wrong
-    assert "Give what dpm classes wrote" in " ".join(wrong.split())
+    assert "Give what dpm lda wrote" in " ".join(wrong.split())
     record = json.loads(pathlib.Path("found.json").read_text())
     record["release"]["scale"] /= 2
     del record["answers"]

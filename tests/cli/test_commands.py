@@ -107,8 +107,13 @@ def test_the_other_statistics(run):
     assert dpm.load("about.json").privacy == dpm.GDP(1.0)
     shown = run("region", "a.npy", *common, "--out", "region.json", "--picture", "region.svg", "--html", "r.html")
     assert "95 % confidence region" in shown.stdout
-    assert "confidence interval" in run("interval", "a.npy", *common, "--out", "i.json", "--picture", "i.pdf").stdout
-    assert "p-value" in run("test", "a.npy", "b.npy", *common, "--out", "t.json", "--picture", "t.png").stdout
+    assert (
+        "confidence interval"
+        in run("variance-interval", "a.npy", *common, "--out", "i.json", "--picture", "i.pdf").stdout
+    )
+    assert (
+        "p-value" in run("two-sample-test", "a.npy", "b.npy", *common, "--out", "t.json", "--picture", "t.png").stdout
+    )
     for name in ("variance", "about", "region", "i", "t"):
         assert dpm.verify(dpm.load(f"{name}.json")).ok
         assert json.loads(run("verify", f"{name}.json", "--json").stdout)["ok"]
@@ -177,14 +182,14 @@ def test_images_to_class_means_in_one_command(run, tmp_path):
     run("descriptors", "digits.npz", "--key", "images", "--out", "d.npy", "--ball", "ball.json")
     run("mean", "d.npy", "--space", "spd", *EACH, *GAUSSIAN, "--ball", "ball.json", "--out", "mean.json")
     np.save("labels.npy", np.arange(300) % 2)
-    run("means", "d.npy", "--space", "spd", "--radius", "20", "--labels", "labels.npy", "--classes", "0,1", *EACH,
+    run("class-means", "d.npy", "--space", "spd", "--radius", "20", "--labels", "labels.npy", "--classes", "0,1", *EACH,
         *GAUSSIAN, "--out", "two", "--json")  # fmt: skip
 
 
 def test_classes_are_words_or_numbers_and_files_are_whole(run, tmp_path, monkeypatch):
     np.save("a.npy", tensors())
     np.save("labels.npy", np.array(["01", "02"] * 100))
-    common = ["means", "a.npy", "--space", "spd", *EACH, *SPD_BALL, *GAUSSIAN, "--labels", "labels.npy"]
+    common = ["class-means", "a.npy", "--space", "spd", *EACH, *SPD_BALL, *GAUSSIAN, "--labels", "labels.npy"]
     run(*common, "--classes", "01,02", "--out", "text")
     assert sorted(p.name for p in (tmp_path / "text").iterdir()) == ["mean-01.json", "mean-02.json"]
     for classes in ("01,a/b", "0..x", "0..999999999999", ".., 01", "0,"):
@@ -333,7 +338,7 @@ def test_bad_files_are_refused(run):
     run("verify", "missing.json", code=2)
     pathlib.Path("other.json").write_text("{}")
     run("show", "other.json", code=3)
-    run("test", "nan.npy", "nan.npy", *common[:-1], "t.json", code=3)
+    run("two-sample-test", "nan.npy", "nan.npy", *common[:-1], "t.json", code=3)
 
 
 def test_unexpected_errors_do_not_quote_data(run, monkeypatch):

@@ -1,4 +1,4 @@
-"""`dpm components`: what it writes is what the function returns, and it can be shown, checked and planned."""
+"""`dpm pga`: what it writes is what the function returns, and it can be shown, checked and planned."""
 
 import json
 import pathlib
@@ -12,7 +12,7 @@ from cli.shared import tensors
 from dpmanifold.cli import app
 
 ABOUT = ["--space", "spd", "--units", "each-record", "--center", "0.7", "--radius", "2.5", "--out", "c.json"]
-ASKED = ["components", "a.npy", *ABOUT]
+ASKED = ["pga", "a.npy", *ABOUT]
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def test_everything_is_written_read_shown_and_verified(run):
     assert done.exit_code == 0, done.output
     assert "component 2" in done.output
     found = dpm.load("c.json")
-    assert (type(found), found.level, found.count) == (dpm.Components, 0.8, 2)
+    assert (type(found), found.level, found.count) == (dpm.PrincipalComponents, 0.8, 2)
     assert np.array_equal(np.load("c.npy"), found.directions)
     assert run("verify", "c.json").exit_code == 0
     assert "principal components" in run("show", "c.json").output
@@ -40,7 +40,7 @@ def test_bad_counts_and_pure_promises_are_refused(run):
 
 
 def test_it_can_be_planned(run):
-    about = ["--space", "spd", "--size", "3", "--radius", "2.5", "--mu", "1", "--statistic", "components"]
+    about = ["--space", "spd", "--size", "3", "--radius", "2.5", "--mu", "1", "--statistic", "pga"]
     planned = run("plan", "-n", "200", *about, "--json")
     assert planned.exit_code == 0, planned.output
     assert [step["statistic"] for step in json.loads(planned.stdout)["steps"]] == ["mean", "signs", "components"]

@@ -38,7 +38,7 @@ def test_mean(invoke, directions, estimand):
 
 
 def test_regions_and_tests_of_tangent_means(invoke, directions):
-    for words in (["region", *directions], ["test", "d.npy", *directions]):
+    for words in (["region", *directions], ["two-sample-test", "d.npy", *directions]):
         said = invoke(*words, *CAP, "--estimand", "tangent", "--out", "r.json").stdout
         found = dpm.load("r.json")
         assert found.estimand == json.loads(pathlib.Path("r.json").read_text())["answers"]["estimand"] == "tangent"
@@ -48,7 +48,9 @@ def test_regions_and_tests_of_tangent_means(invoke, directions):
         wrong = invoke(*words, *CAP, "--estimand", "extrinsic", "--out", "no.json", code=2)
         assert 'estimand must be "frechet" or "tangent"' in wrong.stderr
     planned = json.loads(
-        invoke(*PLAN, "-n", "40", "--radius", "0.7", "--statistic", "test", "--estimand", "tangent", "--json").stdout
+        invoke(
+            *PLAN, "-n", "40", "--radius", "0.7", "--statistic", "two-sample-test", "--estimand", "tangent", "--json"
+        ).stdout
     )
     assert [step["statistic"] for step in planned["steps"]] == ["joint moments"] * 2
 
@@ -69,7 +71,7 @@ def test_mean_without_a_ball(invoke, directions):
 def test_means_by_class(invoke, directions):
     pathlib.Path("out").mkdir()
     words = ["--labels", "c.npy", "--classes", "0,1", "--estimand", "tangent", "--out", "out"]
-    invoke("means", *directions, *CAP, *words)
+    invoke("class-means", *directions, *CAP, *words)
     found = [dpm.load(path) for path in sorted(pathlib.Path("out").glob("*.json"))]
     assert [release.mechanism for release in found] == ["tangent-mean-gaussian"] * 2
 

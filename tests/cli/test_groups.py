@@ -1,4 +1,4 @@
-"""dpm groups, and the plan of groups."""
+"""dpm k-sample-test, and the plan of groups."""
 
 import json
 
@@ -8,7 +8,7 @@ import pytest
 import dpmanifold as dpm
 
 PLAN = ["plan", "--space", "euclidean", "--size", "2", "--radius", "1", "--mu", "1"]
-WORDS = ["groups", "table.csv", "--space", "euclidean", "--columns", "x,y", "--radius", "1", "--mu", "1"]
+WORDS = ["k-sample-test", "table.csv", "--space", "euclidean", "--columns", "x,y", "--radius", "1", "--mu", "1"]
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def test_groups_are_compared_written_checked_and_shown(invoke, table):
     assert "p-value" in said
     assert "a: 40, b: 40, c: 40" in said
     found = dpm.load("g.json")
-    assert isinstance(found, dpm.GroupsTest)
+    assert isinstance(found, dpm.KSampleTest)
     assert invoke("verify", "g.json").stdout.startswith("The release is consistent")
     assert f"{found.p_value:.4g}" in invoke("show", "g.json").stdout
     record = json.loads(invoke(*how, "--classes", "a,b,c", "--out", "h.json", "--json").stdout)
@@ -54,17 +54,20 @@ def test_somebody_in_two_groups_is_a_fault_of_the_data(invoke, table, folder):
 
 def test_a_plan_takes_the_number_of_each_group(invoke):
     numbers = ["-n", "100", "-n", "80", "-n", "60"]
-    found = json.loads(invoke(*PLAN, *numbers, "--statistic", "groups", "--json").stdout)
+    found = json.loads(invoke(*PLAN, *numbers, "--statistic", "k-sample-test", "--json").stdout)
     assert (found["n"], len(found["steps"])) == (240, 3)
-    assert "once for each of the groups" in invoke(*PLAN, "-n", "100", "--statistic", "groups", code=2).output
+    assert "once for each of the groups" in invoke(*PLAN, "-n", "100", "--statistic", "k-sample-test", code=2).output
     assert "-n is given 3 times" in invoke(*PLAN, *numbers, "--statistic", "mean", code=2).output
 
 
 def test_a_plan_of_a_test_takes_two_numbers(invoke):
     numbers = ["-n", "40", "-n", "100"]
-    found = json.loads(invoke(*PLAN, *numbers, "--statistic", "test", "--json").stdout)
+    found = json.loads(invoke(*PLAN, *numbers, "--statistic", "two-sample-test", "--json").stdout)
     assert (found["n"], [step["group"] for step in found["steps"]]) == (
         140, ["group 1 (40 units)", "group 2 (100 units)"],
     )  # fmt: skip
     for wrong in (["-n", "40"], [*numbers, "-n", "7"]):
-        assert "twice: once for each of the two groups" in invoke(*PLAN, *wrong, "--statistic", "test", code=2).output
+        assert (
+            "twice: once for each of the two groups"
+            in invoke(*PLAN, *wrong, "--statistic", "two-sample-test", code=2).output
+        )

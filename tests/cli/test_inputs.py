@@ -40,7 +40,7 @@ READS = {
     "units": ["mean", "a.npy", "--space", "spd", "--units", "{}", "--center", "0.7", "--radius", "2.5", "--mu", "1"],
     "column": ["mean", "a.npy", "--space", "spd", "--units", "{}:who", "--radius", "2.5", "--mu", "1"],
     "about": ["variance", "a.npy", *MEAN[2:], "--about", "{}"],
-    "second group": ["test", "a.npy", "{}", *MEAN[2:]],
+    "second group": ["two-sample-test", "a.npy", "{}", *MEAN[2:]],
     "region": ["region", "{}", *MEAN[2:]],
     "interval": ["interval", "{}", *MEAN[2:]],
     "ball's data": ["ball", "{}", *MEAN[2:]],
@@ -99,7 +99,7 @@ def test_commands_that_draw_descriptors_and_classes(inputs, invoke):
         ],
         ["descriptors", "a.npy", "--out", "a.npy"],
         ["descriptors", "a.npy", "--out", "new.npy", "--ball", "a.npy"],
-        ["means", "a.npy", *MEAN[2:], "--labels", "labels.npy", "--classes", "0,1", "--out", "means"],
+        ["class-means", "a.npy", *MEAN[2:], "--labels", "labels.npy", "--classes", "0,1", "--out", "means"],
     ):
         assert "would be lost" in invoke(*words, "--force", code=2).stderr
     refused = invoke("descriptors", "images", "--out", "images/new.npy", "--force", code=2)

@@ -31,8 +31,8 @@ COMMANDS = {
     "affine mean of people": ["mean", "data"],
     "region": ["region", "data"],
     "ball": ["ball", "data"],
-    "test": ["test", "data", "other"],
-    "means": ["means", "data", "--labels", "kind", "--classes", "0,1"],
+    "test": ["two-sample-test", "data", "other"],
+    "means": ["class-means", "data", "--labels", "kind", "--classes", "0,1"],
 }
 
 

@@ -148,8 +148,8 @@ def test_every_private_command_pays(study):
     commands = {
         "variance": ["variance", "a.npy", *cheap],
         "region": ["region", "a.npy", *cheap],
-        "interval": ["interval", "a.npy", *cheap],
-        "test": ["test", "a.npy", "b.npy", *cheap],
+        "interval": ["variance-interval", "a.npy", *cheap],
+        "test": ["two-sample-test", "a.npy", "b.npy", *cheap],
         "release": ["release", "second-moment", "a.npy", *cheap],
         "ball": ["ball", "a.npy", *BALL[:4], "--radius", "6", "--mu", "0.2", *LEDGER],
     }
@@ -324,7 +324,7 @@ def test_words_that_cannot_be_about_the_data_set_cost_nothing(study, changes, re
 def test_groups_and_classes_may_be_registered(study):
     for name in ("a", "b"):
         study("ledger", "register", name, f"{name}.npy", *BALL, *LEDGER)
-    words = ["test", "a.npy", "b.npy", *BALL, "--mu", "0.3", "--out", "test.json", *LEDGER, "--dataset", "a"]
+    words = ["two-sample-test", "a.npy", "b.npy", *BALL, "--mu", "0.3", "--out", "test.json", *LEDGER, "--dataset", "a"]
     assert "go together" in one_paragraph(study(*words, code=2))
     study(*words, "--other-dataset", "b")
     np.savez("c.npz", X=tensors(), y=np.arange(200) % 2)
@@ -393,7 +393,7 @@ def pasted(receipt_of, onto, name):
 def test_a_receipt_that_was_pasted_is_found_by_ledger_and_export(study):
     study(*mean("0.3", "paid.json"))
     np.savez("c.npz", X=tensors(), y=np.arange(200) % 2)
-    by_class = ["means", "c.npz", "--array", "X", "--labels", "y", "--classes", "0,1", *BALL, "--mu", "0.3"]
+    by_class = ["class-means", "c.npz", "--array", "X", "--labels", "y", "--classes", "0,1", *BALL, "--mu", "0.3"]
     study(*by_class, "--out", "paid", *LEDGER)
     study("ledger", "export", "study.jsonl", "--ledger", "study.db")
     np.save("few.npy", tensors(80))

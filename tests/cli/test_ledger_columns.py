@@ -104,19 +104,19 @@ def test_two_classes_of_a_registered_data_set_are_tested(study):
     study(*register("secret", "groups.csv", *by_class, "--labels-private"))
     both = ["--classes", "0,1"]
     wrong = {
-        "a unit has records in 2 groups": (3, asked("test", "mixed.csv", "mixed", *both)),
-        "registered with private labels": (2, asked("test", "groups.csv", "secret", *both)),
-        "--classes must be those": (2, asked("test", "groups.csv", "groups", "--classes", "1,0")),
-        "--classes must be two for a test": (2, asked("test", "groups.csv", "groups", "--classes", "0,1,2")),
-        "--labels goes with --classes": (2, asked("test", "groups.csv", "groups", "--labels", "group")),
-        "got 1 path": (2, asked("test", "groups.csv", "groups")),
-        "no --other-dataset": (2, asked("test", "groups.csv", "groups", *both, "--other-dataset", "mixed")),
-        "give --dataset": (2, ["test", "groups.csv", *HOW, "--mu", "0.3", "--out", "t.json", *both]),
+        "a unit has records in 2 groups": (3, asked("two-sample-test", "mixed.csv", "mixed", *both)),
+        "registered with private labels": (2, asked("two-sample-test", "groups.csv", "secret", *both)),
+        "--classes must be those": (2, asked("two-sample-test", "groups.csv", "groups", "--classes", "1,0")),
+        "--classes must be two for a test": (2, asked("two-sample-test", "groups.csv", "groups", "--classes", "0,1,2")),
+        "--labels goes with --classes": (2, asked("two-sample-test", "groups.csv", "groups", "--labels", "group")),
+        "got 1 path": (2, asked("two-sample-test", "groups.csv", "groups")),
+        "no --other-dataset": (2, asked("two-sample-test", "groups.csv", "groups", *both, "--other-dataset", "mixed")),
+        "give --dataset": (2, ["two-sample-test", "groups.csv", *HOW, "--mu", "0.3", "--out", "t.json", *both]),
     }
     for words, (code, command) in wrong.items():
         assert words in study(*command, code=code).stderr
     assert spent(study) is None
-    study(*asked("test", "groups.csv", "groups", *both))
+    study(*asked("two-sample-test", "groups.csv", "groups", *both))
     study(*asked("mean", "groups.csv", "groups"))  # the group is no part of the records
     found = dpm.load("test.json")
     assert [release.n for release in found.released] == [15, 15]

@@ -17,10 +17,10 @@ COMMANDS = {
     "mean": ["mean", "few.npy"],
     "variance": ["variance", "few.npy"],
     "region": ["region", "few.npy", "--picture", "out.png", "--html", "out.html"],
-    "interval": ["interval", "few.npy"],
-    "test": ["test", "few.npy", "b.npy"],
+    "interval": ["variance-interval", "few.npy"],
+    "test": ["two-sample-test", "few.npy", "b.npy"],
     "ball": ["ball", "few.npy"],
-    "means": ["means", "few.npy", "--labels", "labels.npy", "--classes", "0,1"],
+    "means": ["class-means", "few.npy", "--labels", "labels.npy", "--classes", "0,1"],
 }
 
 

@@ -26,7 +26,7 @@ def table(folder):
 def test_a_column_or_a_file_holds_the_covariate(invoke, table):
     said = invoke("regression", table, *ASKED, "--covariate", "age", *RANGE, "--out", "r.json")
     found = dpm.load("r.json")
-    assert isinstance(found, dpm.Regression)
+    assert isinstance(found, dpm.GeodesicRegression)
     assert (found.covariate_range, found.n, found.release.unit) == ((7.0, 150.0), 150, "unit")
     assert "per unit of the covariate" in said.stdout
     assert "The release is consistent" in invoke("verify", "r.json").stdout

@@ -18,7 +18,7 @@ from dpmanifold.cli import app
 from dpmanifold.cli import remote as commands
 from dpmanifold.cli.main import app as main_app
 from dpmanifold.remote import pending, transport
-from dpmanifold.remote.asking import CALLS, options_of
+from dpmanifold.stats.query import QUERIES
 from remote.fake_service import SPACE, TOKEN, FakeService, serving
 
 pytestmark = pytest.mark.security
@@ -79,7 +79,7 @@ def test_a_mean_with_all_its_files(remote, service):
     assert "dpm remote fetch r0 --out FILE gives it again" in done.output
 
 
-@pytest.mark.parametrize("name", [name for name in CALLS if name != "means"])
+@pytest.mark.parametrize("name", [name for name in QUERIES.names() if name != "class-means"])
 def test_every_statistic_has_its_command(remote, service, name):
     done = remote(name, "cohort/dti", "--mu", "2", "--out", "out.json", "--json")
     assert json.loads(done.stdout) == json.loads(pathlib.Path("out.json").read_text()) == stored(service)
@@ -87,31 +87,31 @@ def test_every_statistic_has_its_command(remote, service, name):
 
 
 def test_means_go_into_a_folder(remote, service):
-    done = remote("means", "cohort/dti", "--mu", "2", "--out", "all", "--refine")
+    done = remote("class-means", "cohort/dti", "--mu", "2", "--out", "all", "--refine")
     for name, record in stored(service)["classes"]:
         assert json.loads(pathlib.Path(f"all/mean-{name}.json").read_text()) == record
     assert "class a: 350 records" in done.output
-    remote("means", "cohort/dti", "--mu", "2", "--out", "all", code=2)  # they are there
+    remote("class-means", "cohort/dti", "--mu", "2", "--out", "all", code=2)  # they are there
     assert len(service.payments) == 1
-    remote("means", "cohort/dti", "--mu", "2", "--out", "all", "--force")
+    remote("class-means", "cohort/dti", "--mu", "2", "--out", "all", "--force")
     remote("fetch", "r0", "--out", "again")
     assert json.loads(pathlib.Path("again/mean-a.json").read_text())["n"] == 350
 
 
 def test_a_statistic_by_name(remote):
-    remote("release", "variance", "cohort/dti", "--mu", "2", "--out", "out.json")
+    remote("statistic", "variance", "cohort/dti", "--mu", "2", "--out", "out.json")
     assert dpm.load("out.json").statistic == "variance"
 
 
 def test_options_have_the_names_of_the_local_commands():
     local = {command.name: command.callback for command in main_app.registered_commands}
     for command in commands.app.registered_commands:
-        if command.name not in CALLS:
+        if command.name not in QUERIES:
             continue
         here, there = (inspect.signature(one).parameters for one in (command.callback, local[command.name]))
         new = set(here) - set(there)
         assert new <= {"dataset", "url", "no_wait", "timeout", "ball", "coordinates"}
-        told = set(options_of(command.name)) - {"mechanism"}
+        told = set(QUERIES.get(command.name).defaults)
         assert told <= set(here), command.name
         for option in told - {"shape", "about"}:
             assert here[option] == there[option]
@@ -122,11 +122,11 @@ def test_options_have_the_names_of_the_local_commands():
 def test_options_are_sent(remote, service):
     remote("region", "cohort/dti", "--mu", "2", "--out", "a.json", "--level", "0.9", "--estimand", "tangent")
     assert service.row("r0")["asked"][1]["options"] == {"level": 0.9, "estimand": "tangent"}
-    remote(*MEAN, "--no-shrink", "--out", "b.json")
+    remote(*MEAN, "--shrink", "none", "--out", "b.json")
     assert service.row("r1")["asked"][1]["options"] == {"shrink": None}
     remote("variance", "cohort/dti", "--mu", "2", "--about", "r1", "--out", "c.json")
     assert service.row("r2")["asked"][1]["options"] == {"about": "r1"}
-    remote("components", "cohort/dti", "--epsilon", "2", "--delta", "1e-6", "--count", "2", "--out", "d.json")
+    remote("pga", "cohort/dti", "--epsilon", "2", "--delta", "1e-6", "--count", "2", "--out", "d.json")
     assert service.row("r3")["asked"][1]["privacy"] == {"kind": "ApproxDP", "epsilon": 2.0, "delta": "1e-6"}
 
 

@@ -50,15 +50,17 @@ RESULTS = {
     "variance": lambda **more: dpm.private_variance(tensors(), BALL, PROMISE, units=dpm.EACH_RECORD, **more),
     "ball": lambda **more: dpm.private_ball(tensors(), BALL, dpm.GDP(1 / 3), units=dpm.EACH_RECORD, **more),
     "region": lambda **more: dpm.private_region(tensors(), BALL, PROMISE, units=dpm.EACH_RECORD, **more),
-    "interval": lambda **more: dpm.private_interval(tensors(), BALL, PROMISE, units=dpm.EACH_RECORD, **more),
-    "test": lambda **more: dpm.private_test(tensors(), tensors(seed=1), BALL, PROMISE, units=dpm.EACH_RECORD, **more),
-    "groups": lambda **more: dpm.private_groups(
+    "interval": lambda **more: dpm.private_variance_interval(tensors(), BALL, PROMISE, units=dpm.EACH_RECORD, **more),
+    "test": lambda **more: dpm.private_two_sample_test(
+        tensors(), tensors(seed=1), BALL, PROMISE, units=dpm.EACH_RECORD, **more
+    ),
+    "groups": lambda **more: dpm.private_k_sample_test(
         tensors(), np.arange(200) % 3, BALL, PROMISE, units=dpm.EACH_RECORD, classes=[0, 1, 2], **more
     ),
-    "classes": lambda **more: dpm.private_classes(
+    "classes": lambda **more: dpm.private_lda(
         tensors(), np.arange(200) % 3, BALL, PROMISE, units=dpm.EACH_RECORD, classes=[0, 1, 2], **more
     ),
-    "components": lambda **more: dpm.private_components(tensors(), BALL, PROMISE, units=dpm.EACH_RECORD, **more),
+    "components": lambda **more: dpm.private_pga(tensors(), BALL, PROMISE, units=dpm.EACH_RECORD, **more),
     "median": lambda **more: dpm.private_median(
         tensors(), BALL, dpm.GDP(2 / 3), units=dpm.EACH_RECORD, refine=False, **more
     ),

@@ -138,7 +138,7 @@ def test_means_by_class_take_a_folder(stored, invoke):
     words = [*COLUMNS, *WHERE, "--units", "person", "--seed", "7", "--labels", "kind", "--classes", "0,1"]
     for way in ("all.parquet", "parquet", "csv", "csv/*.csv"):
         name = way.replace("/", "-").replace("*", "")
-        invoke("means", way, *words, "--out", f"means-{name}")
+        invoke("class-means", way, *words, "--out", f"means-{name}")
         for number in (0, 1):
             one, two = (released(f"{place}/mean-{number}.json") for place in ("means-all.parquet", f"means-{name}"))
             assert one == two
@@ -146,10 +146,12 @@ def test_means_by_class_take_a_folder(stored, invoke):
 
 def test_a_test_takes_two_folders_and_no_more(stored, invoke):
     words = [*COLUMNS, *WHERE, "--units", "person", "--seed", "7", "--out"]
-    invoke("test", "all.parquet", "second/only.parquet", *words, "one.json")
-    invoke("test", "parquet", "second", *words, "two.json")
+    invoke("two-sample-test", "all.parquet", "second/only.parquet", *words, "one.json")
+    invoke("two-sample-test", "parquet", "second", *words, "two.json")
     assert released("one.json") == released("two.json")
-    told = invoke("test", "parquet/0.parquet", "parquet/1.parquet", "second", *words, "x.json", code=2).stderr
+    told = invoke(
+        "two-sample-test", "parquet/0.parquet", "parquet/1.parquet", "second", *words, "x.json", code=2
+    ).stderr
     assert "in quotes" in told
     assert not pathlib.Path("x.json").exists()
 
@@ -221,7 +223,7 @@ def test_damage_in_the_middle_names_the_file_and_nothing_is_released(stored, inv
 
 
 def test_an_unknown_statistic_is_refused_before_anything_is_read(folder, invoke):
-    told = invoke("release", "typo", "nowhere.npy", *REST, "--out", "out.json", code=2).stderr
+    told = invoke("statistic", "typo", "nowhere.npy", *REST, "--out", "out.json", code=2).stderr
     assert "typo" in told
     assert "second-moment" in told
     assert "nowhere" not in told
@@ -352,7 +354,7 @@ def scans(folder):
 
 def test_a_table_of_ages_is_not_read_for_the_images_beside_it(invoke, scans, folder):
     asked = ["--units", "participant_id", "--labels", "group", "--classes", "a,b", "--out", "g.json"]
-    done = invoke("groups", "study", *TENSORS, *asked, code=2)
+    done = invoke("k-sample-test", "study", *TENSORS, *asked, code=2)
     for word in ("participants.tsv", "sub-0/dwi/sub-0_tensor.nii.gz", "not guessed", "'study/*.tsv'", "of images"):
         assert word in done.stderr
     assert "data." not in done.stderr
@@ -371,7 +373,7 @@ def test_images_are_given_by_name_or_by_a_pattern(invoke, scans, folder):
     invoke("mean", scans, *how, "--units", "study/participants.tsv:participant_id", "--out", "c.json")
     assert dpm.load("c.json").to_dict() == first.to_dict()
     pair = ["study/sub-[0-2]/dwi/*.nii.gz", "study/sub-[3-5]/dwi/*.nii.gz"]
-    invoke("test", *pair, *TENSORS, "--order", "fsl", "--units", "image", "--out", "t.json")
+    invoke("two-sample-test", *pair, *TENSORS, "--order", "fsl", "--units", "image", "--out", "t.json")
     assert [release.n for release in dpm.load("t.json").released] == [3, 3]
     assert "6 units" in invoke("check", scans, "--order", "fsl", "--space", "spd", "--units", "image").stdout
 

@@ -8,7 +8,7 @@ import os
 import numpy as np
 import pytest
 
-from dpmanifold import GDP, SPD, Ball, data, private_means, private_regression
+from dpmanifold import GDP, SPD, Ball, data, private_class_means, private_regression
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 
 nibabel = pytest.importorskip("nibabel")
@@ -225,7 +225,7 @@ def test_a_gap_in_a_column_is_what_it_is_in_every_table(study, missing):
     ball = Ball(SPD(3), 1e-3 * np.eye(3), 3.0)
     asked = {"units": "participant_id", "rng": 7, "confirm": True}
     with pytest.raises(InvalidDataError, match="label"):
-        private_means(source, "diagnosis", ball, GDP(1.0), classes=["patient", "control"], **asked)
+        private_class_means(source, "diagnosis", ball, GDP(1.0), classes=["patient", "control"], **asked)
     with pytest.raises(InvalidDataError, match='invalid="center"'):
         private_regression(source, "diagnosis", ball, GDP(1.0), covariate_range=(0, 1), **asked)
     found = private_regression(source, "diagnosis", ball, GDP(1.0), covariate_range=(0, 1), invalid="center", **asked)

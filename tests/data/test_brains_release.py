@@ -69,10 +69,10 @@ def test_classes_come_from_the_table(study):
     root, records, owners = study
     ball = dpm.Ball(SPD(3), 0.7e-3 * np.eye(3), 2.5)
     labels = np.array(["a" if PEOPLE.index(owner) % 2 else "b" for owner in owners])
-    whole = dpm.private_means(records, labels, ball, dpm.GDP(1.0), units=owners, classes=["a", "b"], rng=7)
+    whole = dpm.private_class_means(records, labels, ball, dpm.GDP(1.0), units=owners, classes=["a", "b"], rng=7)
     source = data.from_bids(root, order="fsl")
     asked = {"units": "participant_id", "classes": ["a", "b"], "rng": 7}
-    means = dpm.private_means(source, "site", ball, dpm.GDP(1.0), **asked)
+    means = dpm.private_class_means(source, "site", ball, dpm.GDP(1.0), **asked)
     for name, release in means.items():
         assert release.n == 15
         np.testing.assert_array_equal(release.value, whole[name].value)
@@ -141,7 +141,7 @@ def test_the_command_line_takes_a_folder(study, tmp_path_factory):
     ball = dpm.Ball(SPD(3), 0.0007 * np.eye(3), 2.5)
     whole = dpm.private_mean(records, ball, dpm.GDP(1.0), units=owners, rng=7)
     np.testing.assert_array_equal(dpm.Release.load(out / "mean.json").value, whole.value)
-    done = command("means", root, *asked, "--labels", "site", "--classes", "a,b", "--out", out / "means.json")
+    done = command("class-means", root, *asked, "--labels", "site", "--classes", "a,b", "--out", out / "means.json")
     assert done.exit_code == 0, done.output
     checked = command("check", root, "--space", "spd", "--order", "fsl", "--units", "participant_id")
     assert checked.exit_code == 0, checked.output

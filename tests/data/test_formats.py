@@ -432,7 +432,7 @@ def test_a_command_reads_a_table_once(tmp_path, monkeypatch, suffix, names, spac
 
     monkeypatch.setattr(CsvTable, "rows", counted)
     about = ["--space", space, "--units", "person", "--center", center, "--radius", 0.3, "--mu", 1, "--confirm", *more]
-    result = dpm("means", path, *about, "--labels", "class", "--classes", "a,b", "--out", tmp_path / "out")
+    result = dpm("class-means", path, *about, "--labels", "class", "--classes", "a,b", "--out", tmp_path / "out")
     assert result.exit_code == 0, result.output
     assert read.count(str(path)) == 1  # its first line is looked at before
 

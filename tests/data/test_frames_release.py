@@ -58,8 +58,8 @@ def test_each_record_and_ids_beside_the_records(metric):
 )
 def test_classes_are_columns(kind):
     ball, asked = ball_of("logeuclid"), {"classes": ["case", "control"], "rng": 7}
-    wanted = dpm.private_means(TENSORS, CLASSES, ball, PRIVACY, units=PEOPLE, **asked)
-    found = dpm.private_means(chosen(kind), "group", ball, PRIVACY, units="person", **asked)
+    wanted = dpm.private_class_means(TENSORS, CLASSES, ball, PRIVACY, units=PEOPLE, **asked)
+    found = dpm.private_class_means(chosen(kind), "group", ball, PRIVACY, units="person", **asked)
     assert all(same(found[name], wanted[name]) for name in asked["classes"])
 
 

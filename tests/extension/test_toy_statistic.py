@@ -153,7 +153,7 @@ def test_command_line(tmp_path):
     where = ["--center", "0,0,1", "--radius", "0.6", "--mu", "1"]
     out, picture, page = tmp_path / "shells.json", tmp_path / "shells.png", tmp_path / "shells.html"
     files = ["--out", str(out), "--picture", str(picture), "--html", str(page), "--npy", str(tmp_path / "v.npy")]
-    done = run(app, ["release", "shells", *data, *where, *files])
+    done = run(app, ["statistic", "shells", *data, *where, *files])
     assert done.exit_code == 0, done.output
     assert "Release of private shells" in done.output
     assert picture.stat().st_size > 0

@@ -24,7 +24,7 @@ def people(n=3000, seed=0, shares=(0.5, 0.3, 0.2)):
 
 def found(privacy=None, ball=BALL, **options):
     X, y = people()
-    return dpm.private_classes(X, y, ball, privacy or dpm.GDP(1.0), classes=[0, 1, 2], **{**EACH, **options})
+    return dpm.private_lda(X, y, ball, privacy or dpm.GDP(1.0), classes=[0, 1, 2], **{**EACH, **options})
 
 
 # -------------------------------------------------------------------- eigenvalues
@@ -116,7 +116,7 @@ def test_probabilities_are_worth_what_they_say():
     for seed in range(3):
         y, y_new = rng.integers(2, size=1500), rng.integers(2, size=2000)
         X, X_new = (rng.normal(means[labels], spread) for labels in (y, y_new))
-        model = dpm.private_classes(X, y, ball, dpm.GDP(1.0), classes=[0, 1], rng=seed, **EACH)
+        model = dpm.private_lda(X, y, ball, dpm.GDP(1.0), classes=[0, 1], rng=seed, **EACH)
         sure.append(model.predict_proba(X_new).max(axis=1).mean())
         right.append(model.score(X_new, y_new))
         scores = (model.decision_function(X_new) - np.log(model.priors)) / model.slope
@@ -170,18 +170,18 @@ def test_names_of_any_kind_come_back_as_they_are():
     named = [["a", 1, 0.5][number] for number in y]
     labels = np.empty(len(named), dtype=object)
     labels[:] = named
-    model = dpm.private_classes(X, labels, BALL, dpm.GDP(5.0), classes=["a", 1, 0.5], **EACH)
+    model = dpm.private_lda(X, labels, BALL, dpm.GDP(5.0), classes=["a", 1, 0.5], **EACH)
     assert set(model.predict(X).tolist()) == {"a", 1, 0.5}
-    again = dpm.Discriminant.from_dict(model.to_dict())
+    again = dpm.LinearDiscriminant.from_dict(model.to_dict())
     assert again.classes == ("a", 1, 0.5)
 
 
 def test_notes_say_where_a_class_may_be_empty_and_where_nothing_is_told():
     X, y = people()
-    few = dpm.private_classes(X[y < 2], y[y < 2], BALL, dpm.GDP(1.0), classes=[0, 1, 2], rng=0, **EACH)
+    few = dpm.private_lda(X[y < 2], y[y < 2], BALL, dpm.GDP(1.0), classes=[0, 1, 2], rng=0, **EACH)
     assert any("may be without units" in note for note in few.notes())
     assert not any("may be without units" in note for note in found().notes())
-    same = dpm.private_classes(X, y[::-1], BALL, dpm.GDP(1.0), classes=[0, 1, 2], rng=0, **EACH)
+    same = dpm.private_lda(X, y[::-1], BALL, dpm.GDP(1.0), classes=[0, 1, 2], rng=0, **EACH)
     assert any("hardly tells" in note for note in same.notes())
     record = found().answers()
     assert {"priors", "mean_coordinates", "mean_noise", "units_by_class", "count_noise"} <= record.keys()

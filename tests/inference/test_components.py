@@ -21,7 +21,7 @@ EACH = {"units": dpm.EACH_RECORD, "confirm": True}
 
 def released(X, radius=4.0, mu=1.0, **options):
     ball = dpm.Ball(dpm.Euclidean(X.shape[1]), np.zeros(X.shape[1]), radius)
-    return dpm.private_components(X, ball, dpm.GDP(mu), **EACH, **options)
+    return dpm.private_pga(X, ball, dpm.GDP(mu), **EACH, **options)
 
 
 def inside_units(spectrum, n, rng):
@@ -39,7 +39,7 @@ def without_noise(found):
     """The same releases, read as if there were no noise in them: wrong."""
     mean = found.mean.release
     step = replace(found.release.steps[0], steps=(replace(mean, scale=1e-9 * mean.scale),))
-    return dpm.Components(replace(found.release, steps=(step,), scale=1e-9 * found.release.scale), found.level)
+    return dpm.PrincipalComponents(replace(found.release, steps=(step,), scale=1e-9 * found.release.scale), found.level)
 
 
 def coverage(spectrum, n, runs, mu=1.0, radius=2.6, read=lambda found: found, **options):
@@ -78,7 +78,7 @@ def test_each_interval_holds_its_level(spectrum, n, mu, runs):
 
 @pytest.mark.slow
 def test_without_the_correction_for_chance_intervals_fail_where_variances_are_equal(monkeypatch):
-    monkeypatch.setattr("dpmanifold.inference.components.optimism", lambda values, count, n: np.zeros(count))
+    monkeypatch.setattr("dpmanifold.inference.pga.optimism", lambda values, count, n: np.zeros(count))
     assert coverage(np.ones(40), 800, 40, 60.0, count=2)[-1] < 0.5
 
 
@@ -146,7 +146,7 @@ def test_numbers_hang_together():
     for value, (low, high) in zip(found.variances, found.variance_intervals, strict=True):
         assert 0 <= low <= value <= high
     assert sum(found.parts) == pytest.approx(1.0)
-    wider = dpm.Components(found.release, 0.999)
+    wider = dpm.PrincipalComponents(found.release, 0.999)
     assert (wider.variance_intervals[:, 1] > found.variance_intervals[:, 1]).all()
     assert (wider.share_intervals[:, 1] >= found.share_intervals[:, 1]).all()
 
@@ -170,7 +170,7 @@ def test_numbers_fit_each_other_whatever_the_noise(n, mu, count):
             assert "share not known" in str(found)
         assert all(0 <= low <= value <= high for value, (low, high) in intervals)
         assert count < 4 or found.explained == 1.0
-        again = dpm.Components.from_dict(json.loads(json.dumps(found.to_dict())))
+        again = dpm.PrincipalComponents.from_dict(json.loads(json.dumps(found.to_dict())))
         assert np.array_equal(again.shares, found.shares, equal_nan=True)
 
 
@@ -186,7 +186,7 @@ def test_as_many_as_dimensions_are_told_and_a_picture_says_what_it_leaves_out():
 
 def test_a_matrix_is_a_table_in_a_report_and_plain_in_print():
     ball = dpm.Ball(dpm.SPD(2), np.eye(2), 2.0)
-    found = dpm.private_components(np.tile(np.eye(2), (2000, 1, 1)), ball, dpm.GDP(1.0), count=1, rng=0, **EACH)
+    found = dpm.private_pga(np.tile(np.eye(2), (2000, 1, 1)), ball, dpm.GDP(1.0), count=1, rng=0, **EACH)
     page = dpm.report.html_report(found)
     assert '<th>mean</th><td><table class="matrix">' in page
     assert "e-0" not in dict(found.facts())["mean"]
@@ -218,7 +218,7 @@ def test_a_picture_has_what_was_asked_for():
     assert [text.get_text() for text in figure.texts][:1] == ["2 principal components"]
     with pytest.raises(InvalidArgumentError, match="links"):
         dpm.plots.show(found, links="1-2")
-    with pytest.raises(InvalidArgumentError, match="private_components"):
+    with pytest.raises(InvalidArgumentError, match="private_pga"):
         dpm.plots.components(found.release)
     assert dpm.plots.show(found.release).texts[0].get_text() == "2 principal components"
 

@@ -113,7 +113,7 @@ def regions(ball, n, mu, count, lean=False, **options):
         X = across(ball, middle, n, rng) if lean else sample(ball, n, rng, away=0.4)
         made = dpm.private_region(X, ball, dpm.GDP(mu), estimand="tangent", confirm=True, rng=rng, **EACH, **options)
         stated = replace(made.release, details={**made.release.details, ABOUT_FRECHET: 1.0})
-        yield dpm.Region(stated), made, middle
+        yield dpm.ConfidenceRegion(stated), made, middle
 
 
 @pytest.mark.parametrize("name", ["S^2", "H^2", "SPD(2)"])
@@ -178,10 +178,10 @@ def test_it_says_what_it_is_and_is_read_back(region):
     assert "gap" not in two_draws.answers()
     assert dpm.verify(region).ok
     record = json.loads(json.dumps(region.to_dict()))
-    assert dpm.Region.from_dict(record).to_dict() == region.to_dict()
+    assert dpm.ConfidenceRegion.from_dict(record).to_dict() == region.to_dict()
     record["answers"]["gap"] /= 2
     with pytest.raises(dpm.InvalidDataError, match="gap"):
-        dpm.Region.from_dict(record)
+        dpm.ConfidenceRegion.from_dict(record)
     edge = region.boundary(8)
     space = TENSORS.space
     assert region.contains(space.exp_coords(region.center, 0.9 * space.log_coords(region.center, edge))).all()
@@ -189,7 +189,7 @@ def test_it_says_what_it_is_and_is_read_back(region):
 
 def test_levels_are_about_one_center(region):
     """Higher levels hold lower ones, and their distances are larger."""
-    found = [dpm.Region(region.release, level) for level in LEVELS]
+    found = [dpm.ConfidenceRegion(region.release, level) for level in LEVELS]
     assert all(np.array_equal(one.center, region.center) for one in found)
     assert (np.diff([one.gap for one in found]) > 0).all()
     for inner, outer in itertools.pairwise(found):
@@ -262,7 +262,7 @@ def test_its_mean_is_compared_with_public_data(refine):
     for release, divisor in ((made.mean.release, 1.0), (stated, estimate_of(stated).mean.middle)):
         found = dpm.compare(release, X, public=True, **EACH)
         hidden = space.exp_coords(made.ball.center, average / divisor)
-        center, truth = dpm.Region(release).center, frechet.mean(X, space).value
+        center, truth = dpm.ConfidenceRegion(release).center, frechet.mean(X, space).value
         assert found.noise == pytest.approx(space.dist(hidden, center))
         assert found.clipping == pytest.approx(space.dist(hidden, truth))
         assert found.error == pytest.approx(space.dist(center, truth))

@@ -9,7 +9,7 @@ from scipy import stats
 
 import dpmanifold as dpm
 from dpmanifold.features import Distances
-from dpmanifold.inference import Interval, distances
+from dpmanifold.inference import VarianceInterval, distances
 from dpmanifold.inference.distances import squared_distances
 from dpmanifold_papers.coverage import in_ball as uniform
 
@@ -29,7 +29,7 @@ def data(d, n, away, rng):
 
 
 def release_like(d, n, mu):
-    return dpm.private_interval(np.zeros((n, d)), ball_in(d), dpm.GDP(mu), rng=0, confirm=True, **EACH).release
+    return dpm.private_variance_interval(np.zeros((n, d)), ball_in(d), dpm.GDP(mu), rng=0, confirm=True, **EACH).release
 
 
 def averages(X):
@@ -87,7 +87,7 @@ def misses(d, away, n, mu, levels, count, seed=0):
     rng, like = np.random.default_rng(seed), release_like(d, n, mu)
     truth = variance(d)
     found = [drawn(like, averages(data(d, n, away, rng)), rng) for _ in range(count)]
-    return [sum(not Interval(release, level).contains(truth) for release in found) for level in levels]
+    return [sum(not VarianceInterval(release, level).contains(truth) for release in found) for level in levels]
 
 
 LEVELS = (0.9, 0.95, 0.99)
@@ -129,24 +129,24 @@ def test_levels_hold_at_every_size(case):
 
 def test_flat_spaces_take_one_draw_and_others_three():
     X = data(3, 200, 0.1, np.random.default_rng(0))
-    interval = dpm.private_interval(X, ball_in(3), dpm.GDP(1.0), **EACH)
+    interval = dpm.private_variance_interval(X, ball_in(3), dpm.GDP(1.0), **EACH)
     assert interval.release.statistic == "joint distances"
     assert interval.variance is interval.release
     assert interval.release.steps == ()
     assert dpm.verify(interval).ok
-    again = Interval.from_dict(interval.to_dict())
+    again = VarianceInterval.from_dict(interval.to_dict())
     assert (again.low, again.high) == (interval.low, interval.high)
-    assert [step.statistic for step in dpm.plan(200, ball_in(3), dpm.GDP(1.0), statistic="interval").steps] == [
-        "joint distances"
-    ]
+    assert [
+        step.statistic for step in dpm.plan(200, ball_in(3), dpm.GDP(1.0), statistic="variance-interval").steps
+    ] == ["joint distances"]
     for ball in (ball_in(101), dpm.Ball(dpm.Sphere(2), [0.0, 0.0, 1.0], 0.5)):
-        steps = dpm.plan(200, ball, dpm.GDP(1.0), statistic="interval").steps
+        steps = dpm.plan(200, ball, dpm.GDP(1.0), statistic="variance-interval").steps
         assert [step.statistic for step in steps] == ["mean", "variance", "fourth moment"]
 
 
 def test_a_smaller_ball_may_be_found_first():
     X = 0.02 * np.random.default_rng(1).standard_normal((3000, 2)) + 0.5
-    interval = dpm.private_interval(X, ball_in(2), dpm.GDP(1.0), refine=True, **EACH)
+    interval = dpm.private_variance_interval(X, ball_in(2), dpm.GDP(1.0), refine=True, **EACH)
     assert [step.statistic for step in interval.release.steps] == ["ball"]
     assert interval.ball.radius < RADIUS / 4
     assert interval.high < 4 * 2 * 0.02**2
@@ -160,4 +160,4 @@ def test_joint_distances_on_a_curved_space_make_no_interval():
     release = dpm.private_statistic(X, ball, dpm.GDP(1.0), statistic="joint distances", **EACH)
     assert dpm.verify(release).ok
     with pytest.raises(dpm.InvalidArgumentError, match="flat space"):
-        Interval(release)
+        VarianceInterval(release)

@@ -15,9 +15,9 @@ from scipy import special, stats
 
 import dpmanifold as dpm
 from dpmanifold._labels import checked_names
-from dpmanifold.inference.groups import holm
 from dpmanifold.inference.hotelling import _second_order, exceedance
-from dpmanifold.inference.omnibus import Located, SeveralErrors, omnibus_of
+from dpmanifold.inference.k_sample import holm
+from dpmanifold.inference.welch_james import Located, SeveralErrors, omnibus_of
 
 EACH = {"units": dpm.EACH_RECORD}
 
@@ -35,7 +35,7 @@ def groups(numbers, ball, axes=0.3, at=0.0, seed=0, **options):
     labels = np.repeat(np.arange(len(numbers)), numbers)
     X = ball.space.exp_coords(ball.center, ball.radius * np.concatenate(parts))
     terms = {"rng": rng, "privacy": dpm.GDP(1.0), **options}
-    return dpm.private_groups(X, labels, ball, classes=range(len(numbers)), confirm=True, **EACH, **terms)
+    return dpm.private_k_sample_test(X, labels, ball, classes=range(len(numbers)), confirm=True, **EACH, **terms)
 
 
 FLAT = dpm.Ball(dpm.Euclidean(3), np.zeros(3), 1.0)
@@ -179,7 +179,7 @@ def test_sizes_of_private_tests_hold(ball, numbers, estimand):
 def test_names_and_order_do_not_matter():
     found = groups((50, 80, 120, 60), FLAT, at=[[0.0], [0.1], [0.0], [0.05]])
     for order in ((3, 2, 1, 0), (1, 0, 3, 2), (2, 3, 0, 1)):
-        again = dpm.GroupsTest({f"group {k}": found.groups[k] for k in order})
+        again = dpm.KSampleTest({f"group {k}": found.groups[k] for k in order})
         assert again.p_value == pytest.approx(found.p_value, rel=1e-9)
     far = groups((50, 80, 120, 60), FLAT, at=[[0.0], [0.3], [0.0], [0.0]])
     assert far.p_value < 1e-6
@@ -241,7 +241,7 @@ def test_files_say_what_was_released_and_nothing_that_does_not_follow(tmp_path):
     found = groups((40, 60, 50), CAP, estimand="tangent")
     found.save(tmp_path / "groups.json")
     again = dpm.load(tmp_path / "groups.json")
-    assert isinstance(again, dpm.GroupsTest)
+    assert isinstance(again, dpm.KSampleTest)
     assert again.to_dict() == found.to_dict()
     for change in (
         lambda r: r["answers"].update(p_value=0.5 * found.p_value),
@@ -255,7 +255,7 @@ def test_files_say_what_was_released_and_nothing_that_does_not_follow(tmp_path):
         record = json.loads(json.dumps(found.to_dict()))
         change(record)
         with pytest.raises(dpm.DPManifoldError):
-            dpm.GroupsTest.from_dict(record)
+            dpm.KSampleTest.from_dict(record)
 
 
 SLOW = [pytest.param(kind, marks=pytest.mark.slow) for kind in ("curved", "refined")]
@@ -280,24 +280,24 @@ def test_groups_that_do_not_belong_together_are_found_out(kind):
         {"a": a, "b": b, "c": replace(c, private=False)},
         *([{"a": a, "b": b}] if kind == "refined" else []),
     ):
-        assert not dpm.verify(dpm.GroupsTest(wrong)).ok, wrong
+        assert not dpm.verify(dpm.KSampleTest(wrong)).ok, wrong
     if kind == "refined":
         with pytest.raises(dpm.InvalidArgumentError, match="same ball"):
-            dpm.GroupsTest({"a": a, "b": b, "c": other.groups[2]})
+            dpm.KSampleTest({"a": a, "b": b, "c": other.groups[2]})
 
 
 def test_what_cannot_be_compared_is_refused():
     flat, curved = groups((40, 60), FLAT), groups((40, 60), CAP)
     with pytest.raises(dpm.InvalidArgumentError, match="same ball"):
-        dpm.GroupsTest({"a": flat.groups[0], "b": curved.groups[0]})
+        dpm.KSampleTest({"a": flat.groups[0], "b": curved.groups[0]})
     mean = dpm.private_mean(np.zeros((9, 3)), FLAT, dpm.GDP(1.0), **EACH)
     with pytest.raises(dpm.InvalidArgumentError):
-        dpm.GroupsTest({"a": mean, "b": mean})
+        dpm.KSampleTest({"a": mean, "b": mean})
     for names in ("ab", ["a"], ["a", "a"], [1.0, math.nan], [("a",), "b"], 7, None, [1, True]):
         with pytest.raises(dpm.InvalidArgumentError, match="classes must be"):
             checked_names(names)
     with pytest.raises(dpm.InvalidArgumentError, match="level"):
-        dpm.GroupsTest(dict(flat.groups), 95)
+        dpm.KSampleTest(dict(flat.groups), 95)
 
 
 def test_what_a_refined_ball_cuts_off_is_told_once():

@@ -195,7 +195,7 @@ def test_flat_spaces_take_one_draw_and_others_two():
     assert names(flat, refine=True) == ["ball", "joint moments"]
     assert names(sphere) == names(sphere, estimand="frechet") == ["mean", "second moment"]
     assert names(sphere, estimand="tangent") == ["joint moments"]
-    test = plan((300, 200), flat, dpm.GDP(1.0), statistic="test")
+    test = plan((300, 200), flat, dpm.GDP(1.0), statistic="two-sample-test")
     assert [step.statistic for step in test.steps] == ["joint moments"] * 2
     with pytest.raises(dpm.InvalidArgumentError, match='estimand must be "frechet" or "tangent"'):
         names(sphere, estimand="extrinsic")
@@ -226,7 +226,7 @@ def test_regions_of_tangent_means(space):
     assert covered >= 18
     assert "tangent mean" in region.title
     assert dpm.verify(region).ok
-    again = dpm.Region.from_dict(region.to_dict())
+    again = dpm.ConfidenceRegion.from_dict(region.to_dict())
     assert again.to_dict() == region.to_dict()
     edge = region.boundary(8)
     assert region.contains(space.exp_coords(region.center, 0.9 * space.log_coords(region.center, edge))).all()
@@ -240,8 +240,8 @@ def test_groups_of_two_kinds_are_refused():
     old = region_about_a_mean(X, ball, dpm.GDP(1.0), 0).release
     with pytest.raises(dpm.InvalidArgumentError, match="one kind"):
         dpm.TwoSampleTest(new, old)
-    assert dpm.verify(dpm.Region(old)).ok
-    assert dpm.verify(dpm.Region(new)).ok
+    assert dpm.verify(dpm.ConfidenceRegion(old)).ok
+    assert dpm.verify(dpm.ConfidenceRegion(new)).ok
 
 
 def test_forged_joint_regions_are_found():
@@ -268,14 +268,14 @@ def test_the_mean_of_a_result_is_a_point_however_it_was_drawn(ball, n, estimand)
     X = ball.space.exp_coords(ball.center, 0.1 * np.random.default_rng(0).standard_normal((n, ball.space.dim)))
     how = {**EACH, "estimand": estimand, "rng": 1}
     region = dpm.private_region(X, ball, dpm.GDP(1.0), **how)
-    test = dpm.private_test(X, X[::-1], ball, dpm.GDP(1.0), **how)
-    groups = dpm.private_groups(X, ["a", "b"] * (n // 2), ball, dpm.GDP(1.0), classes=["a", "b"], **how)
+    test = dpm.private_two_sample_test(X, X[::-1], ball, dpm.GDP(1.0), **how)
+    groups = dpm.private_k_sample_test(X, ["a", "b"] * (n // 2), ball, dpm.GDP(1.0), classes=["a", "b"], **how)
     for mean in (region.mean, *test.means, *groups.means):
         assert mean.value.shape == ball.space.shape
         assert ball.space.check(mean.value) is None
         assert float(ball.space.dist(ball.center, mean.value)) <= ball.effective_radius
     assert region.mean.release in (region.release, *region.release.steps)
     assert np.array_equal(region.mean.value, region.center)
-    again = dpm.Region.from_dict(json.loads(json.dumps(region.to_dict())))
+    again = dpm.ConfidenceRegion.from_dict(json.loads(json.dumps(region.to_dict())))
     assert np.array_equal(again.mean.value, region.mean.value)
     assert again.verify().ok

@@ -23,13 +23,13 @@ from dpmanifold import (
     GDP,
     SPD,
     Ball,
+    ConfidenceRegion,
     Euclidean,
-    Interval,
-    Region,
     Sphere,
-    private_interval,
+    VarianceInterval,
     private_region,
-    private_test,
+    private_two_sample_test,
+    private_variance_interval,
 )
 from dpmanifold.inference import estimate, hotelling
 from dpmanifold_papers.coverage import in_ball as uniform
@@ -86,7 +86,7 @@ def test_drawn_releases_are_those_of_the_public_call():
     ball = data.like.ball
 
     def facts(release):
-        region = Region(release)
+        region = ConfidenceRegion(release)
         error = np.asarray(release.steps[0].value)
         return error[0], region.effective_radius, region._estimate.error.statistic(error)
 
@@ -151,7 +151,7 @@ def test_p_values_never_raise(n, mu):
     same, line = np.zeros((n, 2)), np.linspace(-0.7, 0.7, n)[:, None] * [1.0, 0.0]
     for X, Y in ((same, same), (same, same + 0.6), (line, line), (line, same - 0.6)):
         for level in (1e-9, 0.5, 1 - 1e-15):
-            test = private_test(X, Y, ball, GDP(mu), units=EACH_RECORD, level=level, rng=0)
+            test = private_two_sample_test(X, Y, ball, GDP(mu), units=EACH_RECORD, level=level, rng=0)
             assert 0 <= test.p_value <= 1
             assert test.rejects == (test.low > 0)
             assert np.isfinite([test.statistic, test.low, test.high, *test.parts]).all()
@@ -249,8 +249,8 @@ def test_parts_add_up():
             X = uniform(3, 0.5, n, np.random.default_rng(0))
             for result in (
                 private_region(X, ball, GDP(mu), units=EACH_RECORD),
-                private_interval(X, ball, GDP(mu), units=EACH_RECORD),
-                private_test(X, X, ball, GDP(mu), units=EACH_RECORD),
+                private_variance_interval(X, ball, GDP(mu), units=EACH_RECORD),
+                private_two_sample_test(X, X, ball, GDP(mu), units=EACH_RECORD),
             ):
                 assert min(result.parts) >= 0
                 assert math.isclose(sum(result.parts), 1.0)
@@ -281,7 +281,7 @@ def excess_interval_misses(levels, count, stretch=2.0, seed=0):
         release = replace(like, value=powers[1] + slope * off + rest * rng.standard_normal(), steps=(variance,))
         weight = stretch * math.exp(-(z**2) * (1 - stretch**-2) / 2)
         for number, level in enumerate(levels):
-            missed[number] += weight * (not Interval(release, level).contains(powers[0]))
+            missed[number] += weight * (not VarianceInterval(release, level).contains(powers[0]))
     return missed / count / (1 - np.asarray(levels))
 
 

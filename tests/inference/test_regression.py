@@ -58,7 +58,7 @@ def test_bands_hold_their_own_curve_and_not_what_is_far(found):
 
 
 def test_levels_nest(found):
-    wider = dpm.Regression(found.release, RANGE, 0.99)
+    wider = dpm.GeodesicRegression(found.release, RANGE, 0.99)
     assert (wider.band([5.0]).radius > found.band([5.0]).radius).all()
     assert wider.p_value == found.p_value
 
@@ -68,10 +68,10 @@ def test_levels_nest(found):
     [
         (lambda found: found.curve([11.0]), "nothing is known beyond the range"),
         (lambda found: found.contains(found.curve([1.0]), [1.0, 2.0]), "one point for each of the 2 values"),
-        (lambda found: dpm.Regression(found.release.steps[0]), "release must be of a regression"),
-        (lambda found: dpm.Regression(found.release, (1.0, 0.0)), "covariate_range must be two numbers"),
-        (lambda found: dpm.Regression(found.release, (-1e308, 1e308)), "covariate_range must be two numbers"),
-        (lambda found: dpm.Regression(found.release, level=1.0), "level"),
+        (lambda found: dpm.GeodesicRegression(found.release.steps[0]), "release must be of a regression"),
+        (lambda found: dpm.GeodesicRegression(found.release, (1.0, 0.0)), "covariate_range must be two numbers"),
+        (lambda found: dpm.GeodesicRegression(found.release, (-1e308, 1e308)), "covariate_range must be two numbers"),
+        (lambda found: dpm.GeodesicRegression(found.release, level=1.0), "level"),
     ],
 )
 def test_what_cannot_be_asked_is_refused(found, make, words):
@@ -114,7 +114,7 @@ def altered(record, path):
 
 def noticed(record):
     try:
-        return not dpm.Regression.from_dict(record).verify().ok
+        return not dpm.GeodesicRegression.from_dict(record).verify().ok
     except dpm.DPManifoldError:
         return True
 

@@ -44,7 +44,7 @@ def compared(space, shift, n=200, mu=1.0, seed=0, radius=0.6, **options):
     ball = dpm.Ball(space, space.origin, size * radius)
     X, Y = (group(space, n, rng, size * moved, size * 0.3, size * 0.2) for moved in (0.0, shift))
     options = {"estimand": "tangent", "confirm": True, "rng": rng, **EACH, **options}
-    return dpm.private_test(X, Y, ball, dpm.GDP(mu), **options)
+    return dpm.private_two_sample_test(X, Y, ball, dpm.GDP(mu), **options)
 
 
 @pytest.mark.parametrize("space", SPACES, ids=repr)
@@ -70,7 +70,7 @@ def test_distances_are_those_on_the_space():
     rng = np.random.default_rng(1)
     ball = dpm.Ball(space, space.origin, 0.75)
     X, Y = (group(space, 4000, rng, shift, 0.1, 0.6) for shift in (0.0, 0.1))
-    test = dpm.private_test(X, Y, ball, dpm.GDP(1e3), estimand="tangent", rng=2, **EACH)
+    test = dpm.private_two_sample_test(X, Y, ball, dpm.GDP(1e3), estimand="tangent", rng=2, **EACH)
     ends = (space.exp_coords(space.origin, np.array([0.6, shift])) for shift in (0.0, 0.1))
     truth = float(space.dist(*ends))
     assert truth < 0.096  # against 0.1 in coordinates
@@ -82,13 +82,16 @@ def test_plans_words_and_refusals():
     ball = dpm.Ball(dpm.Sphere(2), dpm.Sphere(2).origin, 0.5)
 
     def names(**options):
-        return [step.statistic for step in plan((300, 200), ball, dpm.GDP(1.0), statistic="test", **options).steps]
+        return [
+            step.statistic
+            for step in plan((300, 200), ball, dpm.GDP(1.0), statistic="two-sample-test", **options).steps
+        ]
 
     assert names(estimand="tangent") == ["joint moments"] * 2
     assert names(estimand="tangent", refine=True) == ["ball", "joint moments", "joint moments"]
     assert names() == names(estimand="frechet") == ["mean", "second moment"] * 2
-    assert plan((300, 200), ball, dpm.GDP(1.0), statistic="test", estimand="tangent").prospect.size < 0.2
-    weak = plan((30, 30), ball, dpm.GDP(0.3), statistic="test")
+    assert plan((300, 200), ball, dpm.GDP(1.0), statistic="two-sample-test", estimand="tangent").prospect.size < 0.2
+    weak = plan((30, 30), ball, dpm.GDP(0.3), statistic="two-sample-test")
     assert any("A test of the tangent means" in text for text in weak.sentences())
     budget = dpm.Budget(dpm.GDP(1.0))
     with pytest.raises(dpm.InvalidArgumentError, match='estimand must be "frechet" or "tangent" for a test'):
@@ -133,7 +136,7 @@ def test_the_promise_is_kept(monkeypatch, refine):
     first[0], other[0] = space.exp_coords(space.origin, np.array([[0.6, 0.0], [-0.6, 0.0]]))
 
     def call(X):
-        return dpm.private_test(X, second, ball, dpm.GDP(1.0), estimand="tangent", refine=refine, **EACH)
+        return dpm.private_two_sample_test(X, second, ball, dpm.GDP(1.0), estimand="tangent", refine=refine, **EACH)
 
     told = replay.mu_of(replay.told(call, first, other, monkeypatch))
     assert told <= 1.0
@@ -147,7 +150,7 @@ def sizes(n, mu, repetitions, shift=0.0):
     for seed in range(repetitions):
         rng = np.random.default_rng([seed, n, int(10 * mu)])
         X, Y = group(space, n, rng), group(space, n // 2, rng, shift, spread=0.15)
-        test = dpm.private_test(X, Y, ball, dpm.GDP(mu), estimand="tangent", confirm=True, rng=rng, **EACH)
+        test = dpm.private_two_sample_test(X, Y, ball, dpm.GDP(mu), estimand="tangent", confirm=True, rng=rng, **EACH)
         rejected += test.p_value < 0.05
     return rejected / repetitions
 

@@ -7,7 +7,7 @@ import pytest
 
 import dpmanifold as dpm
 from dpmanifold.errors import InvalidDataError
-from dpmanifold.inference import Interval
+from dpmanifold.inference import VarianceInterval
 
 EACH = {"units": dpm.EACH_RECORD, "rng": 0}
 BALL = dpm.Ball(dpm.SPD(2), np.eye(2), 1.0)
@@ -25,7 +25,7 @@ def curved(n=40):
 def asked(what, mu, n=40):
     privacy = dpm.GDP(mu)
     if what == "interval":
-        return dpm.private_interval(curved(n), BALL, privacy, **EACH)
+        return dpm.private_variance_interval(curved(n), BALL, privacy, **EACH)
     if what == "curved region":
         return dpm.private_region(curved(n), BALL, privacy, **EACH)
     if what == "region":
@@ -33,7 +33,7 @@ def asked(what, mu, n=40):
     if what == "region in 20 dimensions":
         return dpm.private_region(np.zeros((n, 20)), dpm.Ball(dpm.Euclidean(20), np.zeros(20), 1.0), privacy, **EACH)
     if what == "test":
-        return dpm.private_test(flat(n), flat(n), FLAT, privacy, units=dpm.EACH_RECORD, rng=1)
+        return dpm.private_two_sample_test(flat(n), flat(n), FLAT, privacy, units=dpm.EACH_RECORD, rng=1)
     return dpm.private_statistic(flat(n), FLAT, privacy, statistic="joint moments", **EACH)
 
 
@@ -59,13 +59,13 @@ def test_what_says_no_more_than_the_ball_is_called_so(what, mu, said):
 
 
 def test_a_file_without_the_notes_of_today_loads_and_one_with_other_notes_does_not():
-    interval = asked("interval", 0.2)
+    interval = asked("variance-interval", 0.2)
     record = json.loads(json.dumps(interval.to_dict()))
     record["answers"]["notes"] = []
-    assert Interval.from_dict(record).notes() == interval.notes()
+    assert VarianceInterval.from_dict(record).notes() == interval.notes()
     record["answers"]["notes"] = ["all is well"]
     with pytest.raises(InvalidDataError, match="notes"):
-        Interval.from_dict(record)
+        VarianceInterval.from_dict(record)
 
 
 def test_the_corrected_distance_of_a_test_is_without_noise_on_average():
@@ -75,7 +75,7 @@ def test_the_corrected_distance_of_a_test_is_without_noise_on_average():
     for seed in range(60):
         X, Y = 0.2 * np.random.default_rng(seed).standard_normal((2, 40, 10))
         Y[:, 0] += 0.5
-        found = dpm.private_test(X, Y, ball, dpm.GDP(1.0), units=dpm.EACH_RECORD, rng=seed)
+        found = dpm.private_two_sample_test(X, Y, ball, dpm.GDP(1.0), units=dpm.EACH_RECORD, rng=seed)
         drawn.append(found.distance**2)
         corrected.append(found._squared_distances[0] - found._squared_distances[1])
     assert abs(np.mean(corrected) - 0.25) < 4 * np.std(corrected) / np.sqrt(60)
@@ -83,10 +83,10 @@ def test_the_corrected_distance_of_a_test_is_without_noise_on_average():
 
 
 def test_a_test_says_that_its_distance_is_mostly_noise():
-    noisy, clear = asked("test", 1.0), asked("test", 30.0, n=2000)
+    noisy, clear = asked("two-sample-test", 1.0), asked("two-sample-test", 30.0, n=2000)
     assert any("mostly noise" in note for note in noisy.notes())
     assert noisy.corrected_distance < noisy.distance
-    apart = dpm.private_test(flat(), flat() + np.array([0.4, 0.0, 0.0]), FLAT, dpm.GDP(30.0), **EACH)
+    apart = dpm.private_two_sample_test(flat(), flat() + np.array([0.4, 0.0, 0.0]), FLAT, dpm.GDP(30.0), **EACH)
     assert not any("mostly noise" in note for note in apart.notes())
     assert apart.corrected_distance == pytest.approx(0.4, abs=0.05)
     assert f"about {clear.corrected_distance:.4g}" in repr(clear)
@@ -97,7 +97,7 @@ def test_a_region_that_is_mostly_allowance_names_the_tangent_mean():
     X = dpm.Sphere(5).exp_coords(cap.center, 0.03 * np.random.default_rng(0).standard_normal((40, 5)))
     usual = dpm.private_region(X, cap, dpm.GDP(2.0), **EACH)
     tangent = dpm.private_region(X, cap, dpm.GDP(2.0), estimand="tangent", **EACH)
-    two_draws = dpm.Region(dpm.private_statistic(X, cap, dpm.GDP(2.0), statistic="second moment", **EACH))
+    two_draws = dpm.ConfidenceRegion(dpm.private_statistic(X, cap, dpm.GDP(2.0), statistic="second moment", **EACH))
     assert two_draws.parts.allowance > 0.5
     assert any('estimand="tangent"' in note for note in two_draws.notes())
     assert tangent.effective_radius < usual.effective_radius < two_draws.effective_radius

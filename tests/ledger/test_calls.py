@@ -35,9 +35,9 @@ IDS = [f"p{i // 2}" for i in range(60)]
 CLASSES = ["a", "b"]
 
 
-def private_means(X, ball, privacy, units, **rest):
+def private_class_means(X, ball, privacy, units, **rest):
     labels = rest.pop("labels", LABELS)
-    return dpm.private_means(X, labels, ball, privacy, units=units, classes=CLASSES, **rest)
+    return dpm.private_class_means(X, labels, ball, privacy, units=units, classes=CLASSES, **rest)
 
 
 def private_statistic(X, ball, privacy, units, **rest):
@@ -46,9 +46,9 @@ def private_statistic(X, ball, privacy, units, **rest):
 
 CALLS = [
     dpm.private_mean,
-    private_means,
+    private_class_means,
     dpm.private_variance,
-    dpm.private_interval,
+    dpm.private_variance_interval,
     dpm.private_region,
     private_statistic,
 ]
@@ -120,8 +120,8 @@ def test_a_ball_a_test_and_a_statistic_of_others_are_paid_by_accounts_unchanged(
     given = {"privacy": dpm.GDP(3.0), "budget": account}
     asked = [
         partial(dpm.private_ball, many, wide, units=EACH, **given),
-        partial(dpm.private_test, X, Y, BALL, units=EACH, **given),
-        partial(dpm.private_test, X, Y, BALL, units=paired, **given),
+        partial(dpm.private_two_sample_test, X, Y, BALL, units=EACH, **given),
+        partial(dpm.private_two_sample_test, X, Y, BALL, units=paired, **given),
         partial(dpm.private_statistic, X, BALL, statistic="shells", units=EACH, **given),
         partial(dpm.private_statistic, X, BALL, statistic=shells, units=EACH, **given),
     ]
@@ -159,7 +159,7 @@ def test_another_request_under_a_key_is_refused(account):
         lambda: dpm.private_mean(X, BALL, dpm.GDP(1.0), arithmetic="float", **asked),
         lambda: dpm.private_mean(X, BALL, dpm.GDP(1.0), shape=np.eye(2), **asked),
         lambda: dpm.private_variance(X, BALL, dpm.GDP(1.0), **asked),
-        lambda: private_means(X, BALL, dpm.GDP(1.0), **asked),
+        lambda: private_class_means(X, BALL, dpm.GDP(1.0), **asked),
     ]
     for other in others:
         with pytest.raises(InvalidArgumentError, match="another request"):
@@ -248,7 +248,7 @@ def test_what_no_account_pays_for_is_refused_before_records_are_looked_at(accoun
             with pytest.raises(InvalidArgumentError, match=words):
                 call(X, ball, dpm.GDP(1.0), units=EACH, **given)
         with pytest.raises(InvalidArgumentError, match=words):
-            dpm.private_test(X, Y, ball, dpm.GDP(1.0), units=EACH, **given)
+            dpm.private_two_sample_test(X, Y, ball, dpm.GDP(1.0), units=EACH, **given)
     assert account.events == []
 
 
@@ -281,7 +281,7 @@ def test_too_much_is_refused_and_the_key_stays_free():
 @pytest.mark.parametrize("units", [EACH, IDS])
 @pytest.mark.parametrize("call", CALLS)
 def test_registered_data_are_opened_once_and_after_the_spend(account, call, units):
-    by_class = {"labels": LABELS, "classes": CLASSES} if call is private_means else {}
+    by_class = {"labels": LABELS, "classes": CLASSES} if call is private_class_means else {}
     data = account.register("study", X, BALL, units, **by_class)
     rest = {"labels": None} if by_class else {}
     first = call(data, BALL, dpm.GDP(1.0), units=None, budget=account, key="once", **rest)
@@ -302,7 +302,7 @@ def test_every_engine_has_the_spend_before_records_are_opened(ledger_url):
         for call in CALLS:
             account.events.clear()
             asked = {"units": None, "budget": account, "key": f"{call.__module__} {call.__name__}"}
-            rest = {"labels": None} if call is private_means else {}
+            rest = {"labels": None} if call is private_class_means else {}
             first, again = (call(data, BALL, dpm.GDP("0.3"), **asked, **rest) for _ in range(2))
             assert account.events == ["spent", "started", "opened", "drawn"]
             assert written(first) == written(again)
@@ -327,9 +327,9 @@ def test_the_plan_comes_first_and_the_records_after_the_spend(account, monkeypat
 
 def test_two_registered_groups_are_tested(either):
     one, two = (either.register(name, Z, BALL, EACH) for name, Z in (("one", X), ("two", Y)))
-    first = dpm.private_test(one, two, BALL, dpm.GDP(1.0), units=None, budget=either, key="test")
+    first = dpm.private_two_sample_test(one, two, BALL, dpm.GDP(1.0), units=None, budget=either, key="test")
     assert either.events[2:] == ["spent", "started", "opened", "opened", "drawn"]
-    again = dpm.private_test(X, Y, BALL, dpm.GDP(1.0), units=EACH, level=0.9, budget=either, key="test")
+    again = dpm.private_two_sample_test(X, Y, BALL, dpm.GDP(1.0), units=EACH, level=0.9, budget=either, key="test")
     assert written(first) == written(again)
     assert first.verify().ok
 
@@ -349,7 +349,7 @@ def test_registered_data_are_refused_before_the_spend_where_public_facts_say_so(
         ("needs a ball", lambda: ask(shapes, whole)),
         ("units are registered with X", lambda: ask(data, BALL, units=IDS)),
         ("units are registered with X", lambda: ask(data, BALL, units=EACH)),
-        ("labels are registered", lambda: private_means(data, BALL, dpm.GDP(1.0), None, budget=account)),
+        ("labels are registered", lambda: private_class_means(data, BALL, dpm.GDP(1.0), None, budget=account)),
         ("classes must be those", lambda: by_class(data, ["b", "a"])),
         ("classes must be those", lambda: by_class(each, CLASSES)),
         ("must both be registered", lambda: compared(data, X)),
@@ -362,10 +362,10 @@ def test_registered_data_are_refused_before_the_spend_where_public_facts_say_so(
         return dpm.private_mean(given, ball, dpm.GDP(1.0), units=units, budget=budget)
 
     def by_class(given, names):
-        return dpm.private_means(given, None, BALL, dpm.GDP(1.0), units=None, classes=names, budget=account)
+        return dpm.private_class_means(given, None, BALL, dpm.GDP(1.0), units=None, classes=names, budget=account)
 
     def compared(one, two):
-        return dpm.private_test(one, two, BALL, dpm.GDP(1.0), units=None, budget=account)
+        return dpm.private_two_sample_test(one, two, BALL, dpm.GDP(1.0), units=None, budget=account)
 
     for words, attempt in refused:
         with pytest.raises(InvalidArgumentError, match=words):
@@ -492,7 +492,7 @@ def test_classes_that_changed_since_are_lost(account):
     data = account.register("study", X, BALL, IDS, labels=LABELS, classes=CLASSES)
     data.replace(labels=LABELS[::-1])
     with pytest.raises(ReleaseLostError):
-        dpm.private_means(data, None, BALL, dpm.GDP(1.0), units=None, classes=CLASSES, budget=account)
+        dpm.private_class_means(data, None, BALL, dpm.GDP(1.0), units=None, classes=CLASSES, budget=account)
 
 
 def test_a_source_that_changes_behind_the_spend_loses_the_release(account, monkeypatch):
@@ -626,7 +626,7 @@ def test_a_receipt_that_cannot_be_of_this_release_is_found_out(account):
     assert any("no such cap" in text for text in replace(release, receipt=pure).verify().wrong)
     not_private = replace(release, private=False).verify().wrong
     assert "receipt: no account pays for what is not private" in not_private
-    test = dpm.private_test(X, Y, BALL, dpm.GDP(1.0), units=EACH, budget=account)
+    test = dpm.private_two_sample_test(X, Y, BALL, dpm.GDP(1.0), units=EACH, budget=account)
     other = replace(test.first.receipt, sequence=9)
     mixed = dpm.TwoSampleTest(test.first, replace(test.second, receipt=other), test.level)
     assert "the groups have different receipts: one call pays for both" in mixed.verify().wrong
@@ -639,10 +639,10 @@ def test_versions_of_one_data_set_are_no_two_groups(either):
     one, two = (either.register("eeg", records, BALL, EACH) for records in (X, X + 0.01))
     for first, second in ((one, two), (one, one)):
         with pytest.raises(InvalidArgumentError, match=r"data sets of different units.*Nothing was spent"):
-            dpm.private_test(first, second, BALL, dpm.GDP(1.0), units=None, budget=either)
+            dpm.private_two_sample_test(first, second, BALL, dpm.GDP(1.0), units=None, budget=either)
     assert either.spent is None
     other = either.register("controls", Y, BALL, EACH)
-    assert dpm.private_test(one, other, BALL, dpm.GDP(1.0), units=None, budget=either).private
+    assert dpm.private_two_sample_test(one, other, BALL, dpm.GDP(1.0), units=None, budget=either).private
 
 
 def test_the_same_records_under_two_names_are_no_two_groups(either):
@@ -650,13 +650,13 @@ def test_the_same_records_under_two_names_are_no_two_groups(either):
     one, two = either.register("eeg", X, BALL, EACH), either.register("again", X, smaller, EACH)
     assert one.fingerprint == two.fingerprint
     with pytest.raises(InvalidArgumentError, match=r"data sets of different units.*Nothing was spent"):
-        dpm.private_test(one, two, BALL, dpm.GDP(1.0), units=None, budget=either)
+        dpm.private_two_sample_test(one, two, BALL, dpm.GDP(1.0), units=None, budget=either)
     assert either.spent is None
 
 
 def test_the_same_array_twice_is_no_two_groups(either):
     with pytest.raises(InvalidArgumentError, match=r"the same records twice.*Nothing was spent"):
-        dpm.private_test(X, X.tolist(), BALL, dpm.GDP(1.0), units=EACH, budget=either)
+        dpm.private_two_sample_test(X, X.tolist(), BALL, dpm.GDP(1.0), units=EACH, budget=either)
     assert either.spent is None
 
 
@@ -670,7 +670,7 @@ def requests_of(account, call, *several, given=X, ball=BALL):
     return [order.request_hash for order in account.orders]
 
 
-@pytest.mark.parametrize("call", [dpm.private_mean, private_means, dpm.private_region])
+@pytest.mark.parametrize("call", [dpm.private_mean, private_class_means, dpm.private_region])
 def test_the_frechet_mean_is_asked_for_by_name_or_without(account, call):
     left_out, named, tangent = requests_of(account, call, {}, {"estimand": "frechet"}, {"estimand": "tangent"})
     assert left_out == named != tangent
@@ -678,7 +678,7 @@ def test_the_frechet_mean_is_asked_for_by_name_or_without(account, call):
 
 def test_a_test_of_frechet_means_is_asked_for_by_name_or_without(account):
     def call(X, *rest, **words):
-        return dpm.private_test(X, Y, *rest, **words)
+        return dpm.private_two_sample_test(X, Y, *rest, **words)
 
     left_out, named = requests_of(account, call, {}, {"estimand": "frechet"})
     assert left_out == named

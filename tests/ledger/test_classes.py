@@ -17,13 +17,13 @@ def test_a_ledger_pays_for_a_discriminant_and_knows_it_again(ledger):
     people = ledger.population("cohort", cap=dpm.GDP(3.0), unit="record")
     data = people.register("study", X, BALL, units=dpm.EACH_RECORD, labels=y, classes=["a", "b"], labels_public=False)
     assert "units by class" not in data.facts
-    found = dpm.private_classes(data, None, BALL, dpm.GDP(1.0), units=None, classes=["a", "b"], budget=people, key="k")
+    found = dpm.private_lda(data, None, BALL, dpm.GDP(1.0), units=None, classes=["a", "b"], budget=people, key="k")
     assert not ledger.compared(found).faults
     late = people.dataset("study", X, labels=y)
-    again = dpm.private_classes(late, None, BALL, dpm.GDP(1.0), units=None, classes=["a", "b"], budget=people, key="k")
+    again = dpm.private_lda(late, None, BALL, dpm.GDP(1.0), units=None, classes=["a", "b"], budget=people, key="k")
     assert np.array_equal(found.release.value, again.release.value)
     assert people.spent == dpm.GDP(1.0)
-    plain = dpm.private_classes(X, y, BALL, dpm.GDP(1.0), units=dpm.EACH_RECORD, classes=["a", "b"], budget=people)
+    plain = dpm.private_lda(X, y, BALL, dpm.GDP(1.0), units=dpm.EACH_RECORD, classes=["a", "b"], budget=people)
     assert not ledger.compared(plain).faults
 
 
@@ -36,13 +36,15 @@ def test_a_ledger_knows_a_test_of_groups_again(ledger, tmp_path, space):
     people = ledger.population("cohort", cap=dpm.GDP(9.0), unit="record")
     known = people.register("study", X, ball, units=dpm.EACH_RECORD, labels=labels, classes=list("abc"))
     for data, given, units in ((known, None, None), (X, labels, dpm.EACH_RECORD)):
-        found = dpm.private_groups(data, given, ball, dpm.GDP(1.0), units=units, classes=list("abc"), budget=people)
+        found = dpm.private_k_sample_test(
+            data, given, ball, dpm.GDP(1.0), units=units, classes=list("abc"), budget=people
+        )
         assert ledger.compared(found).faults == ()
         ledger.export(tmp_path / "export.jsonl")
         assert verify_receipt(found, tmp_path / "export.jsonl") == []
-        turned = dpm.GroupsTest(dict(zip("abc", found.released[::-1], strict=True)))
+        turned = dpm.KSampleTest(dict(zip("abc", found.released[::-1], strict=True)))
         assert any("another number of units" in fault for fault in ledger.compared(turned).faults)
-        fewer = dpm.GroupsTest({name: found.groups[name] for name in "ab"})
+        fewer = dpm.KSampleTest({name: found.groups[name] for name in "ab"})
         assert any("another number of units" in fault for fault in ledger.compared(fewer).faults)
         (tmp_path / "export.jsonl").unlink()
 
@@ -54,7 +56,7 @@ def test_a_ledger_knows_regressions_and_components_again(ledger):
     how = {"units": dpm.EACH_RECORD, "budget": people}
     for found in (
         dpm.private_regression(X, t, BALL, dpm.GDP(1.0), covariate_range=(0.0, 1.0), **how),
-        dpm.private_components(X, BALL, dpm.GDP(1.0), count=2, **how),
+        dpm.private_pga(X, BALL, dpm.GDP(1.0), count=2, **how),
         dpm.private_median(X, BALL, dpm.GDP(1.0), **how),
     ):
         assert ledger.compared(found).faults == ()

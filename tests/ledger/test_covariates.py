@@ -100,7 +100,7 @@ def test_every_other_statistic_takes_data_with_a_covariate(either):
     data = either.register("study", X, BALL, EACH, **WITH, labels=LABELS, classes=["a", "b"])
     how = {"units": None, "budget": either}
     assert dpm.private_mean(data, BALL, dpm.GDP(1.0), **how).n == 60
-    assert set(dpm.private_means(data, None, BALL, dpm.GDP(1.0), classes=["a", "b"], **how)) == {"a", "b"}
+    assert set(dpm.private_class_means(data, None, BALL, dpm.GDP(1.0), classes=["a", "b"], **how)) == {"a", "b"}
     assert asked(data, either).n == 60
 
 

@@ -9,7 +9,7 @@ import pytest
 import dpmanifold as dpm
 from dpmanifold.errors import BudgetError, InvalidArgumentError
 from dpmanifold.ledger import Ledger
-from dpmanifold.stats import private_means
+from dpmanifold.stats import private_class_means
 
 pytestmark = pytest.mark.security
 
@@ -45,7 +45,7 @@ def test_records_of_people_are_no_units_unless_the_steward_says_so(ledger, cohor
     with pytest.raises(InvalidArgumentError, match=r"protects each participant.*registering them by name.*Nothing was"):
         mean(X)
     with pytest.raises(InvalidArgumentError, match="protects each participant"):
-        private_means(X, ["a", "b"] * 30, BALL, LESS, units=EACH, classes=["a", "b"], budget=cohort)
+        private_class_means(X, ["a", "b"] * 30, BALL, LESS, units=EACH, classes=["a", "b"], budget=cohort)
     assert kinds(ledger) == ["created", "population"]
     assert mean(cohort.register("eeg", X, BALL, units=EACH)).n == 60
     for records in (X, X[::-1]):  # of which the first are registered: which is not told
@@ -76,7 +76,7 @@ def test_records_that_have_owners_are_no_units(cohort, by_name):
 
 def test_groups_of_people_are_compared_by_their_ids_before_the_spend(ledger, cohort):
     def test(one, two, units, budget=cohort):
-        return dpm.private_test(one, two, BALL, LESS, units=units, budget=budget)
+        return dpm.private_two_sample_test(one, two, BALL, LESS, units=units, budget=budget)
 
     others = [f"q{i // 5}" for i in range(60)]
     shared = ["p0", *others[1:]]

@@ -65,8 +65,8 @@ def test_columns_are_remembered_and_arrays_are_given_again(cohort):
     assert data.facts["touched"] == 2
     found = cohort.dataset("eeg", lambda: source)
     asked = {"units": None, "classes": [1.5, 2.5], "budget": cohort, "key": "means"}
-    first = dpm.private_means(found, None, BALL, dpm.GDP("0.1"), **asked)
-    again = dpm.private_means(data, None, BALL, dpm.GDP("0.1"), **asked)
+    first = dpm.private_class_means(found, None, BALL, dpm.GDP("0.1"), **asked)
+    again = dpm.private_class_means(data, None, BALL, dpm.GDP("0.1"), **asked)
     assert list(first) == [1.5, 2.5]
     assert [one.to_dict() for one in first.values()] == [one.to_dict() for one in again.values()]
     cohort.register("arrays", X, BALL, units=IDS, labels=LABELS, classes=[1.5, 2.5])

@@ -21,7 +21,7 @@ EACH = dpm.EACH_RECORD
 
 def asked(data, account, Y=None, **rest):
     given = {"units": None, "classes": NAMES, "budget": account, **rest}
-    return dpm.private_test(data, Y, BALL, dpm.GDP("0.5"), **given)
+    return dpm.private_two_sample_test(data, Y, BALL, dpm.GDP("0.5"), **given)
 
 
 @pytest.mark.parametrize("unit", ["record", "participant"])
@@ -80,7 +80,10 @@ def test_public_facts_refuse_before_the_spend():
         ("classes must be those", lambda: asked(plain, account)),
         ("classes must be those", lambda: asked(three, account)),
         ("classes must be those", lambda: asked(data, account, classes=["b", "a"])),
-        (r"two for a test of two groups, got 3\. private_groups", lambda: asked(three, account, classes=list("abc"))),
+        (
+            r"two for a test of two groups, got 3\. private_k_sample_test",
+            lambda: asked(three, account, classes=list("abc")),
+        ),
         ("give it as X, and None as Y", lambda: asked(data, account, data)),
         ("give it as X, and None as Y", lambda: asked(X, account, X, units=EACH)),
         (r"must both be registered.*classes=", lambda: asked(data, account, classes=None)),

@@ -11,7 +11,18 @@ import numpy as np
 import pytest
 
 import dpmanifold as dpm
-from dpmanifold import EACH_RECORD, GDP, SPD, Ball, Budget, CardError, frechet, linalg, private_mean, private_means
+from dpmanifold import (
+    EACH_RECORD,
+    GDP,
+    SPD,
+    Ball,
+    Budget,
+    CardError,
+    frechet,
+    linalg,
+    private_class_means,
+    private_mean,
+)
 from dpmanifold.data import covariance_descriptors
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.linalg import backend, backends
@@ -77,7 +88,7 @@ ENTRIES = {
     "median": lambda x: frechet.median(x, SPD(3, metric="riemann")),
     "mean in a ball": lambda x: frechet.mean(x, Ball(SPD(3), np.eye(3), 1.0)),
     "private_mean": lambda x: private_mean(x, Ball(SPD(3), np.eye(3), 1.0), GDP(1.0), units=EACH_RECORD),
-    "private_means": lambda x: private_means(
+    "private_class_means": lambda x: private_class_means(
         x, ["a"] * 3, Ball(SPD(3), np.eye(3), 1.0), GDP(1.0), units=EACH_RECORD, classes=["a"]
     ),
     "descriptors": lambda x: covariance_descriptors(x),
@@ -302,7 +313,7 @@ def test_releases_of_a_stand_in_card_are_those_of_the_processor(card, metric, un
     assert_same(one.value, other.value)
     labels = ["a", "b"] * 300
     options["classes"] = ["a", "b"]
-    many = [private_means(y, labels, ball, GDP(1.0), **options) for y in (card(x), x)]
+    many = [private_class_means(y, labels, ball, GDP(1.0), **options) for y in (card(x), x)]
     for name in "ab":
         assert_same(many[0][name].value, many[1][name].value)
 
@@ -310,8 +321,8 @@ def test_releases_of_a_stand_in_card_are_those_of_the_processor(card, metric, un
 IDS, LABELS = np.arange(600) % 50, np.array(["a", "b"])[np.arange(600) % 2]
 PRIVATE = {
     "ball": lambda x, ball, **o: dpm.private_ball(x, ball, GDP(2.0), **o),
-    "components": lambda x, ball, **o: dpm.private_components(x, ball, GDP(2.0), **o),
-    "interval": lambda x, ball, **o: dpm.private_interval(x, ball, GDP(2.0), **o),
+    "components": lambda x, ball, **o: dpm.private_pga(x, ball, GDP(2.0), **o),
+    "interval": lambda x, ball, **o: dpm.private_variance_interval(x, ball, GDP(2.0), **o),
     "median": lambda x, ball, **o: dpm.private_median(x, ball, GDP(2.0), **o),
     "region": lambda x, ball, **o: dpm.private_region(x, ball, GDP(2.0), **o),
     "variance": lambda x, ball, **o: dpm.private_variance(x, ball, GDP(2.0), **o),
@@ -319,9 +330,11 @@ PRIVATE = {
     "regression": lambda x, ball, **o: dpm.private_regression(
         x, np.linspace(0.0, 1.0, 600), ball, GDP(2.0), covariate_range=(0.0, 1.0), refine=True, **o
     ),
-    "classes": lambda x, ball, **o: dpm.private_classes(x, LABELS, ball, GDP(2.0), classes=["a", "b"], **o),
-    "groups": lambda x, ball, **o: dpm.private_groups(x, LABELS, ball, GDP(2.0), classes=["a", "b"], **o),
-    "test": lambda x, ball, **o: dpm.private_test(x[:300], x[300:], ball, GDP(2.0), **{**o, "units": EACH_RECORD}),
+    "classes": lambda x, ball, **o: dpm.private_lda(x, LABELS, ball, GDP(2.0), classes=["a", "b"], **o),
+    "groups": lambda x, ball, **o: dpm.private_k_sample_test(x, LABELS, ball, GDP(2.0), classes=["a", "b"], **o),
+    "test": lambda x, ball, **o: dpm.private_two_sample_test(
+        x[:300], x[300:], ball, GDP(2.0), **{**o, "units": EACH_RECORD}
+    ),
 }
 
 

@@ -545,15 +545,17 @@ REFUSED = {
         X, ball, GDP(1.0), mechanism="extrinsic-mean-gaussian", units=np.arange(300) // 2, **more
     ),
     "refined mean": lambda ball, **more: dpm.private_mean(X, ball, GDP(1.0), refine=True, **EACH, **more),
-    "means": lambda ball, **more: dpm.private_means(X, [0, 1] * 150, ball, GDP(1.0), classes=[0, 1], **EACH, **more),
+    "means": lambda ball, **more: dpm.private_class_means(
+        X, [0, 1] * 150, ball, GDP(1.0), classes=[0, 1], **EACH, **more
+    ),
     "ball": lambda ball, **more: dpm.private_ball(X, ball, GDP(1.0), **EACH, **more),
     "variance": lambda ball, **more: dpm.private_variance(X, ball, GDP(1.0), **EACH, **more),
     "variance about a point": lambda ball, **more: dpm.private_variance(
         X, ball, GDP(1.0), about=[1.0, 0.0, 0.0], **EACH, **more
     ),
-    "interval": lambda ball, **more: dpm.private_interval(X, ball, GDP(1.0), **EACH, **more),
+    "interval": lambda ball, **more: dpm.private_variance_interval(X, ball, GDP(1.0), **EACH, **more),
     "region": lambda ball, **more: dpm.private_region(X, ball, GDP(1.0), **EACH, **more),
-    "test": lambda ball, **more: dpm.private_test(X, X, ball, GDP(1.0), **EACH, **more),
+    "test": lambda ball, **more: dpm.private_two_sample_test(X, X, ball, GDP(1.0), **EACH, **more),
 }
 
 

@@ -64,19 +64,19 @@ def region(name, seed=None):
 
 @functools.cache
 def interval(seed=None):
-    return dpm.private_interval(records("sphere"), BALLS["sphere"], GAUSSIAN, units=EACH, rng=seed)
+    return dpm.private_variance_interval(records("sphere"), BALLS["sphere"], GAUSSIAN, units=EACH, rng=seed)
 
 
 @functools.cache
 def two_samples(name="sphere", seed=None):
     X = records(name)
-    return dpm.private_test(X[:250], X[250:], BALLS[name], GAUSSIAN, units=EACH, rng=seed)
+    return dpm.private_two_sample_test(X[:250], X[250:], BALLS[name], GAUSSIAN, units=EACH, rng=seed)
 
 
 @functools.cache
 def several(name, count=4):
     labels = np.arange(N) % count
-    return dpm.private_groups(records(name), labels, BALLS[name], GAUSSIAN, units=EACH, classes=range(count))
+    return dpm.private_k_sample_test(records(name), labels, BALLS[name], GAUSSIAN, units=EACH, classes=range(count))
 
 
 def texts(figure):
@@ -177,7 +177,7 @@ def test_what_was_seeded_is_marked_not_private(make):
 
 def test_a_claim_that_the_steps_deny_is_not_believed():
     seeded = region("sphere", seed=1).release
-    claimed = dpm.Region(dataclasses.replace(seeded, private=True))
+    claimed = dpm.ConfidenceRegion(dataclasses.replace(seeded, private=True))
     assert "NOT PRIVATE: seeded or revealed" in texts(plots.show(claimed))
 
 
@@ -284,7 +284,7 @@ def test_a_picture_depends_on_the_record_alone(tmp_path):
     found = region("sphere")
     found.save(tmp_path / "region.json")
     pixels = []
-    for result in (found, dpm.Region.load(tmp_path / "region.json")):
+    for result in (found, dpm.ConfidenceRegion.load(tmp_path / "region.json")):
         paper = FigureCanvasAgg(plots.show(result))
         paper.draw()
         pixels.append(np.asarray(paper.buffer_rgba()).copy())
@@ -297,7 +297,7 @@ def test_a_picture_depends_on_the_record_alone(tmp_path):
         (lambda: plots.show(3), "Give what a private call or a plan returned"),
         (lambda: plots.show({"a": mean("sphere")}), r"show\(releases\[name\]\)"),
         (lambda: plots.tensors(mean("spd6")), r"show\(result\)"),
-        (lambda: plots.tensors({}), "private_means"),
+        (lambda: plots.tensors({}), "private_class_means"),
         (lambda: plots.tensors(np.eye(4)), "Use matrix"),
         (lambda: plots.tensors(-np.eye(2)), "not positive definite"),
         (lambda: plots.tensors(np.broadcast_to(np.eye(2), (60, 60, 2, 2))), "Take a slice"),
@@ -316,9 +316,9 @@ def test_a_picture_depends_on_the_record_alone(tmp_path):
         (lambda: plots.plan_curve(BALLS["line"], GAUSSIAN, [10, 10]), "at least two"),
         (lambda: plots.profile(interval()), "region.release"),
         (lambda: plots.profile(mean("sphere").calibration), r"profile\(result, ball\)"),
-        (lambda: plots.interval(mean("sphere")), "private_interval"),
-        (lambda: plots.test(interval()), "private_test"),
-        (lambda: plots.groups(interval()), "private_groups"),
+        (lambda: plots.interval(mean("sphere")), "private_variance_interval"),
+        (lambda: plots.test(interval()), "private_two_sample_test"),
+        (lambda: plots.groups(interval()), "private_k_sample_test"),
         (lambda: plots.balls(mean("sphere")), "private_ball"),
     ],
 )
@@ -331,7 +331,7 @@ def test_a_pair_that_differs_is_the_title_where_all_groups_at_once_do_not():
     labels, rng = np.repeat(np.arange(8), 100), np.random.default_rng(43)
     X = 0.2 * rng.standard_normal((800, 2)) + np.outer(np.array([-0.055, 0.055, 0, 0, 0, 0, 0, 0])[labels], [1.0, 0.0])
     ball = dpm.Ball(dpm.Euclidean(2), np.zeros(2), 1.0)
-    found = dpm.private_groups(X, labels, ball, GAUSSIAN, units=EACH, classes=range(8), rng=43)
+    found = dpm.private_k_sample_test(X, labels, ball, GAUSSIAN, units=EACH, classes=range(8), rng=43)
     differing = sum(pair.p_value < 0.05 for pair in found.pairs)
     assert (found.rejects, differing) == (False, 1)
     assert "One pair of groups differs" in texts(plots.groups(found))

@@ -29,10 +29,10 @@ N = 600
 LABELS = np.repeat(["a", "b"], [350, 250])
 X = SPACE.exp_coords(np.eye(2), 0.2 * np.random.default_rng(0).standard_normal((N, 3)))
 AGE = np.random.default_rng(1).uniform(0.0, 1.0, N)
-BY_CLASS = {"means": dpm.private_means, "groups": dpm.private_groups, "classes": dpm.private_classes}
+BY_CLASS = {"class-means": dpm.private_class_means, "k-sample-test": dpm.private_k_sample_test, "lda": dpm.private_lda}
 PLAIN = {
     "mean": dpm.private_mean, "median": dpm.private_median, "variance": dpm.private_variance, "ball": dpm.private_ball,
-    "components": dpm.private_components, "region": dpm.private_region, "interval": dpm.private_interval,
+    "pga": dpm.private_pga, "region": dpm.private_region, "variance-interval": dpm.private_variance_interval,
 }  # fmt: skip
 
 
@@ -94,7 +94,7 @@ class FakeService:
             "classes": ["a", "b"], "units_by_class": [350, 250], "labels_public": True,
             "covariate": {"range": [0.0, 1.0], "public": False}, "cap": dpm.GDP("100").to_dict(),
             "granted": None, "left": dpm.GDP("9").to_dict(), "left_words": "GDP(mu=9)", "spent_share": 0.25,
-            "approval": False, "slot": 0.0, "note": "", "statistics": [*PLAIN, *BY_CLASS, "test", "regression"],
+            "approval": False, "slot": 0.0, "note": "", "statistics": [*PLAIN, *BY_CLASS, "two-sample-test", "regression"],
         }  # fmt: skip
 
     def ask(self, body):
@@ -133,8 +133,8 @@ class FakeService:
             return PLAIN[name](X, ball, privacy, **terms)
         if name in BY_CLASS:
             return BY_CLASS[name](X, LABELS, ball, privacy, classes=["a", "b"], **terms)
-        if name == "test":
-            return dpm.private_test(X[LABELS == "a"], X[LABELS == "b"], ball, privacy, **terms)
+        if name == "two-sample-test":
+            return dpm.private_two_sample_test(X[LABELS == "a"], X[LABELS == "b"], ball, privacy, **terms)
         if name == "regression":
             return dpm.private_regression(X, AGE, ball, privacy, covariate_range=(0.0, 1.0), **terms)
         return dpm.private_statistic(X, ball, privacy, statistic=name, **terms)

@@ -11,22 +11,23 @@ import sys
 import threading
 import time
 
+import client_stub
 import numpy as np
 import pytest
 
 import dpmanifold as dpm
 from dpmanifold.errors import InvalidArgumentError, MissingPackageError
 from dpmanifold.remote import AnswerError, Client, Pending, RemoteError, StillPendingError, transport
-from dpmanifold.remote.asking import CALLS, OFFERED, options_of
 from dpmanifold.remote.client import _latest
 from dpmanifold.remote.journal import Journal
 from dpmanifold.stats.answers import answer_to_record
+from dpmanifold.stats.query import QUERIES
 from remote.fake_service import BALL, BY_CLASS, PLAIN, SPACE, TOKEN, serving
 
 pytestmark = pytest.mark.security
 
 PROMISE = dpm.GDP("0.7")
-EVERY = [*PLAIN, *BY_CLASS, "test", "regression"]
+EVERY = [*PLAIN, *BY_CLASS, "two-sample-test", "regression"]
 
 
 # -------------------------------------------------------------------- results
@@ -34,17 +35,17 @@ EVERY = [*PLAIN, *BY_CLASS, "test", "regression"]
 
 @pytest.mark.parametrize("name", EVERY)
 def test_every_call_returns_what_the_service_has_stored(client, service, name):
-    found = getattr(client, name)("cohort/dti", PROMISE)
+    found = getattr(client, name.replace("-", "_"))("cohort/dti", PROMISE)
     stored = next(iter(service.rows.values()))["record"]
     assert answer_to_record(found) == stored
-    assert isinstance(found, CALLS[name][1])
+    assert isinstance(found, QUERIES.get(name).result)
     assert len(service.payments) == 1
 
 
-@pytest.mark.parametrize("name", [name for name in EVERY if "refine" in options_of(name)])
+@pytest.mark.parametrize("name", [name for name in EVERY if "refine" in QUERIES.get(name).defaults])
 def test_with_and_without_a_smaller_ball(client, service, name):
-    default = options_of(name)["refine"].default
-    found = getattr(client, name)("cohort/dti", PROMISE, refine=not default)
+    default = QUERIES.get(name).defaults["refine"]
+    found = getattr(client, name.replace("-", "_"))("cohort/dti", PROMISE, refine=not default)
     assert next(iter(service.rows.values()))["asked"][1]["options"] == {"refine": not default}
     assert answer_to_record(found) == next(iter(service.rows.values()))["record"]
 
@@ -55,22 +56,24 @@ def test_any_registered_statistic_by_name(client):
         client.statistic("cohort/dti", PROMISE, statistic="no such")
 
 
-@pytest.mark.parametrize("name", CALLS)
-def test_options_are_those_of_the_library(name):
-    here, there = inspect.signature(getattr(Client, name)).parameters, inspect.signature(CALLS[name][0]).parameters
-    own = [option for option in here if option in OFFERED]
-    assert own == [option for option in there if option in OFFERED]
-    assert all(here[option].default == there[option].default for option in own)
-    assert list(here)[:7] == ["self", "dataset", "privacy", "ball", "key", "wait", "timeout"]
-    assert f"private_{name}" in getattr(Client, name).__doc__
+@pytest.mark.parametrize("query", QUERIES, ids=lambda query: query.name)
+def test_options_are_those_of_the_library(query):
+    method = getattr(Client, query.name.replace("-", "_"))
+    here, there = inspect.signature(method).parameters, inspect.signature(query.call).parameters
+    assert list(here) == ["self", "dataset", "privacy", "ball", "key", "wait", "timeout", *query.defaults]
+    assert all(here[option].default == there[option].default for option in query.defaults)
+    assert query.call.__name__ == f"private_{method.__name__}"
+    assert query.call.__name__ in method.__doc__
 
 
-def test_options_are_those_that_a_service_takes():
-    table = pytest.importorskip("dpmanifold.service.askable")
-    assert {name: asked.options for name, asked in table.askable().items()}.keys() >= CALLS.keys()
-    for name, asked in table.askable().items():
-        if name in CALLS:
-            assert {option.name for option in asked.options} == set(options_of(name)), name
+def test_types_of_the_methods_are_those_of_the_queries():
+    """`python tools/client_stub.py` writes them anew."""
+    assert client_stub.STUB.read_text(encoding="utf-8") == client_stub.stub()
+
+
+def test_there_is_no_call_without_a_query(client):
+    with pytest.raises(AttributeError, match="no attribute 'no_such'"):
+        client.no_such("cohort/dti", PROMISE)
 
 
 @pytest.mark.parametrize("option", ["units", "invalid", "rng", "budget", "confirm", "curator", "project", "arithmetic"])
@@ -523,7 +526,9 @@ def test_a_data_set_that_is_none_is_found_out(client, service, lie):
 
 def test_a_level_that_was_not_asked_is_found_out(client, service):
     def lie(stored):
-        return json.loads(json.dumps(dpm.Region(dpm.Region.from_dict(stored).release, 0.5).to_dict()))
+        return json.loads(
+            json.dumps(dpm.ConfidenceRegion(dpm.ConfidenceRegion.from_dict(stored).release, 0.5).to_dict())
+        )
 
     service.lie_result = lie
     with pytest.raises(AnswerError, match=r"level 0\.95 was asked"):

@@ -12,15 +12,15 @@ import dpmanifold as dpm
 from dpmanifold.cli import app
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.remote import RemoteError, StillPendingError
-from dpmanifold.remote.asking import CALLS
 from dpmanifold.stats.answers import answer_to_record
+from dpmanifold.stats.query import QUERIES
 from service_rooms import desk_of, service_in, write_tensors
 from service_running import Nursery, Running, free_port, until
 
 SLOT, N = 1.5, 400
 # One of them every time, and all of them in the slow tier.
 OFTEN = ("region",)
-STATISTICS = [pytest.param(name, marks=() if name in OFTEN else pytest.mark.slow) for name in CALLS]
+STATISTICS = [pytest.param(name, marks=() if name in OFTEN else pytest.mark.slow) for name in QUERIES.names()]
 REQUEST = {
     "path": "tensors.npz", "array": "records", "space": "spd", "units": "each-record", "radius": "2",
     "labels": "side", "classes": ["left", "right"], "labels_public": True, "covariate": "age",
@@ -80,9 +80,9 @@ def office(tmp_path_factory):
 def test_what_arrives_is_what_is_stored(office, name):
     with office.client() as client:
         before = office.spends()
-        found = getattr(client, name)("cohort/dti", dpm.GDP("1.5"))
+        found = getattr(client, name.replace("-", "_"))("cohort/dti", dpm.GDP("1.5"))
         handle = client.releases(limit=1)[0]
-    assert isinstance(found, CALLS[name][1])
+    assert isinstance(found, QUERIES.get(name).result)
     stored = office.ada.result(handle.id)
     assert answer_to_record(found) == json.loads(stored)
     assert json.dumps(answer_to_record(found), ensure_ascii=False).encode() == stored

@@ -10,12 +10,12 @@ from dpmanifold.cli import app as cli
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError, LedgerError
 from dpmanifold.service import limits
 from dpmanifold.service.desk import Desk
-from dpmanifold.service.options import Option
 from dpmanifold.service.web import api
 from dpmanifold.service.web.endpoints import ENDPOINTS, SCHEMAS
 from dpmanifold.service.web.openapi import document
 from dpmanifold.service.web.reading import parsed
 from dpmanifold.service.web.schemas import fault
+from dpmanifold.stats.query import Option
 from service_rooms import desk_of, service_in
 from service_web import REF, SMALL, Rooms, app_of, ask, ask_json, cookie, rejected
 
@@ -305,10 +305,10 @@ IDENTITY = [[1, 0], [0, 1]]
 @pytest.mark.parametrize(
     "more",
     [
-        {"error": HUGE}, {"question": {**SMALL, "statistic": "interval", "options": {"level": HUGE}}},
-        {"question": {**SMALL, "statistic": "interval", "options": {"level": 1e300}}},
+        {"error": HUGE}, {"question": {**SMALL, "statistic": "variance-interval", "options": {"level": HUGE}}},
+        {"question": {**SMALL, "statistic": "variance-interval", "options": {"level": 1e300}}},
         {"question": {**SMALL, "statistic": "ball", "options": {"coverage": HUGE}}},
-        {"question": {**SMALL, "statistic": "components", "options": {"count": 10**300}}},
+        {"question": {**SMALL, "statistic": "pga", "options": {"count": 10**300}}},
         {"question": {**SMALL, "ball": {"radius": HUGE, "center": IDENTITY}}},
         {"question": {**SMALL, "ball": {"radius": 1, "center": [[HUGE, 0], [0, 1]]}}},
         {"question": {**SMALL, "ball": {"radius": 1, "center": [[-1, 0], [0, 1]]}}},
@@ -332,7 +332,7 @@ def test_absurd_registrations_are_refused_at_the_door(rooms, app, more):
 
 @pytest.mark.parametrize("value", [HUGE, -HUGE, 1e300, float("nan"), float("inf"), True, "1"])
 def test_options_are_numbers_of_use(value):
-    option = Option("level", "number", 0.95, "", "")
+    option = Option("level", "number", "", "")
     assert option.checked(1) == 1.0
     with pytest.raises(InvalidArgumentError, match="level must be a number of at most"):
         option.checked(value)

@@ -13,7 +13,6 @@ from dpmanifold.cli import app
 from dpmanifold.errors import BudgetError, InvalidArgumentError, LedgerError, PromiseError
 from dpmanifold.ledger import Population
 from dpmanifold.service import tables
-from dpmanifold.service.askable import askable, listed
 from dpmanifold.service.desk import MOST_UNDER_WAY
 from dpmanifold.service.errors import Conflict, NotFound, TooMany
 from dpmanifold.service.forecasts import GRID, Forecasts
@@ -21,6 +20,8 @@ from dpmanifold.service.ordering import Asking, Ref, asking, catch_up
 from dpmanifold.service.pausing import lost
 from dpmanifold.service.questions import Question
 from dpmanifold.service.schedule import duration
+from dpmanifold.stats.query import offered as offered_queries
+from dpmanifold.stats.query import query_named
 from service_rooms import BALL, desk_of, furnish, service_in, tensors
 
 pytestmark = pytest.mark.security
@@ -96,10 +97,10 @@ def test_what_an_error_needs_is_what_the_plan_of_it_has(ada):
 
 def test_every_statistic_of_the_house_can_be_asked_for(rooms, ada):
     offered = ada.dataset(REF).statistics
-    assert offered == [name for name, asked in askable().items() if listed(asked)]
-    assert set(offered) >= {name.removeprefix("private_") for name in dir(dpm) if name.startswith("private_")} - {
-        "statistic"
-    }
+    assert offered == [query.name for query in offered_queries()]
+    assert set(offered) >= {
+        name.removeprefix("private_").replace("_", "-") for name in dir(dpm) if name.startswith("private_")
+    } - {"statistic"}
     generous = {"privacy": dpm.GDP("20")}  # of which nothing is spent
     for name in offered:
         found = asking(rooms, "ada", Ref("cohort", "dti"), Question(name, **generous))
@@ -286,7 +287,7 @@ def test_nobody_pays_for_a_closed_account(tmp_path):
 
 def test_nothing_is_drawn_in_doubles(rooms, ada):
     """Wrong would be to leave that to whoever asks: all digits of such a draw tell more than is promised."""
-    offered = next(option for option in askable()["mean"].options if option.name == "mechanism").choices
+    offered = next(option for option in query_named("mean").options if option.name == "mechanism").values
     assert "kng" not in offered
     assert "auto" in offered
     for mechanism in offered:
@@ -306,7 +307,7 @@ def test_nothing_is_drawn_in_doubles(rooms, ada):
 def test_slots_grow_with_what_is_drawn():
     facts = {"n": 200, "units by class": [100, 100], "touched": 1}
     some = SimpleNamespace(n=200, facts=facts, covariate=None)
-    mean, region = (askable()[name] for name in ("mean", "region"))
+    mean, region = map(query_named, ("mean", "region"))
     assert duration(region, some, 1400, 10.0) > 100 > duration(mean, some, 1400, 10.0)
     assert duration(mean, some, 2, 10.0, own=60.0) == 60.0
     assert duration(region, some, 1400, 10.0, own=11.0) == duration(region, some, 1400, 10.0)
@@ -426,9 +427,9 @@ def test_an_approval_that_cannot_be_paid_decides_nothing(tmp_path, monkeypatch):
 
 def test_plans_of_means_know_in_how_many_classes_somebody_is(rooms, ada):
     """Wrong would be to know a plan by the smallest class alone."""
-    one = asking(rooms, "ada", Ref("cohort", "dti"), Question("means", dpm.GDP("1"))).data
+    one = asking(rooms, "ada", Ref("cohort", "dti"), Question("class-means", dpm.GDP("1"))).data
     two = SimpleNamespace(n=one.n, facts={**one.facts, "touched": 2}, covariate=None)
-    asked, forecasts = askable()["means"], Forecasts()
+    asked, forecasts = query_named("class-means"), Forecasts()
     first, second = (forecasts.plan(asked, data, BALL, dpm.GDP("1"), {})["rows"][0]["error"] for data in (one, two))
     assert second == pytest.approx(first * 2**0.5, rel=1e-3)
 

@@ -14,13 +14,13 @@ import dpmanifold as dpm
 from dpmanifold.cli import app as shell
 from dpmanifold.errors import Message
 from dpmanifold.service import tables
-from dpmanifold.service.askable import askable, listed
 from dpmanifold.service.forecasts import GRID
 from dpmanifold.service.questions import Question
 from dpmanifold.service.web.app import make_app
 from dpmanifold.service.web.pages import pictures, words
 from dpmanifold.service.web.pages.planning import Headline
 from dpmanifold.stats.answers import answer_to_bytes
+from dpmanifold.stats.query import offered
 from service_reading import Page, Visitor, faults
 from service_rooms import BALL, desk_of, furnish, service_in, tensors
 
@@ -222,7 +222,7 @@ def test_the_slider_says_what_the_page_says(ada):
         assert float(disc.get("r")) == pytest.approx(pictures.BALL * points[place]["of_radius"], abs=1e-3)
 
 
-@pytest.mark.parametrize("statistic", [name for name, one in askable().items() if listed(one)])
+@pytest.mark.parametrize("statistic", [query.name for query in offered()])
 @pytest.mark.parametrize("kind", ["GDP", "PureDP"])
 def test_everything_that_can_be_asked_has_a_plan_or_a_reason(ada, statistic, kind):
     found = ada.get(f"/plan/{REF}?statistic={statistic}&kind={kind}&amount=2")

@@ -45,7 +45,7 @@ def _question(call, space, radius, *beside, **options):
 
 
 def _test(X, ball, privacy, **options):
-    return dpm.private_test(X[::2], X[1::2], ball, privacy, **options)
+    return dpm.private_two_sample_test(X[::2], X[1::2], ball, privacy, **options)
 
 
 FLAT, CURVED = (dpm.Euclidean(2), 5.0), (dpm.Sphere(2), 0.7)
@@ -69,16 +69,16 @@ QUERIES = {
     "truncated law": _question(dpm.private_mean, *CURVED, mechanism="riemannian-laplace-truncated"),
     "gradient law": _question(dpm.private_mean, *FLAT, mechanism="kng"),
     "doubles": _question(dpm.private_mean, *CURVED, arithmetic="float"),
-    "means": _question(dpm.private_means, *CURVED, HALVES, **BY_CLASS),
+    "means": _question(dpm.private_class_means, *CURVED, HALVES, **BY_CLASS),
     "median": _question(dpm.private_median, *FLAT),
     "variance": _question(dpm.private_variance, *CURVED),
-    "interval": _question(dpm.private_interval, *CURVED, refine=True),
+    "interval": _question(dpm.private_variance_interval, *CURVED, refine=True),
     "region": _question(dpm.private_region, *FLAT),
     "region on a sphere": _question(dpm.private_region, *CURVED, refine=True),
     "test": _question(_test, *CURVED),
-    "groups": _question(dpm.private_groups, *FLAT, HALVES, **BY_CLASS, refine=True),
-    "classes": _question(dpm.private_classes, *FLAT, HALVES, **BY_CLASS, refine=True),
-    "components": _question(dpm.private_components, *FLAT),
+    "groups": _question(dpm.private_k_sample_test, *FLAT, HALVES, **BY_CLASS, refine=True),
+    "classes": _question(dpm.private_lda, *FLAT, HALVES, **BY_CLASS, refine=True),
+    "components": _question(dpm.private_pga, *FLAT),
     "regression": _question(
         dpm.private_regression, *CURVED, np.linspace(0, 1, 300), covariate_range=(0, 1), refine=True
     ),
@@ -107,7 +107,7 @@ def _registered(call, *beside, labels=None, covariate=None, **options):
 
 REGISTERED = {
     "registered mean": _registered(dpm.private_mean),
-    "registered means": _registered(dpm.private_means, None, labels=HALVES[np.arange(300) // 2], **BY_CLASS),
+    "registered means": _registered(dpm.private_class_means, None, labels=HALVES[np.arange(300) // 2], **BY_CLASS),
     "registered regression": _registered(
         dpm.private_regression, None, covariate=np.linspace(0, 1, 300), covariate_range=None
     ),

@@ -263,7 +263,7 @@ def _test(X, ball, units, **terms):
     other = np.random.default_rng(1).normal(size=(9, 2))
     other = (other[:, :1], other[:, 1:]) if isinstance(ball.space, dpm.Product) else other
     units = units if units is dpm.EACH_RECORD else (units, [f"other {i}" for i in range(9)])
-    return dpm.private_test(X, other, ball, PRIVACY, units=units, **terms)
+    return dpm.private_two_sample_test(X, other, ball, PRIVACY, units=units, **terms)
 
 
 def _regression(X, ball, covariate, **terms):
@@ -272,16 +272,16 @@ def _regression(X, ball, covariate, **terms):
 
 QUERIES = {
     "mean": _simple(dpm.private_mean),
-    "means": _labelled(dpm.private_means),
+    "means": _labelled(dpm.private_class_means),
     "median": _simple(dpm.private_median),
     "variance": _simple(dpm.private_variance),
-    "interval": _simple(dpm.private_interval),
+    "interval": _simple(dpm.private_variance_interval),
     "region": _simple(dpm.private_region),
     "test": Query(_test),
-    "groups": _labelled(dpm.private_groups),
-    "classes": _labelled(dpm.private_classes),
-    "classes, public": _labelled(dpm.private_classes, labels_public=True),
-    "components": _simple(dpm.private_components, count=1),
+    "groups": _labelled(dpm.private_k_sample_test),
+    "classes": _labelled(dpm.private_lda),
+    "classes, public": _labelled(dpm.private_lda, labels_public=True),
+    "components": _simple(dpm.private_pga, count=1),
     "regression": Query(_regression, ("covariate",)),
     "ball": _simple(dpm.private_ball),
     "statistic": _simple(dpm.private_statistic, statistic="variance"),

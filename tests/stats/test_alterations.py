@@ -126,7 +126,7 @@ def statistic(name, promise, **options):
 def classes(public):
     def make(ball, kw):
         labels = np.arange(60) % 3
-        return dpm.private_classes(
+        return dpm.private_lda(
             data(ball), labels, ball, GDP(2.0), classes=[0, 1, 2], labels_public=public, **kw, **EACH
         )
 
@@ -144,7 +144,7 @@ def regression(n=60, **options):
 
 
 def groups(ball, kw):
-    return dpm.private_groups(data(ball), np.arange(60) % 3, ball, GDP(2.0), classes=[0, 1, 2], **kw, **EACH)
+    return dpm.private_k_sample_test(data(ball), np.arange(60) % 3, ball, GDP(2.0), classes=[0, 1, 2], **kw, **EACH)
 
 
 def no_smaller(ball, kw):
@@ -153,7 +153,7 @@ def no_smaller(ball, kw):
 
 
 def two(ball, kw):
-    return dpm.private_test(data(ball), data(ball, 50), ball, GDP(2.0), **kw, **EACH)
+    return dpm.private_two_sample_test(data(ball), data(ball, 50), ball, GDP(2.0), **kw, **EACH)
 
 
 def people(ball, kw):
@@ -162,7 +162,7 @@ def people(ball, kw):
 
 def by_class(ball, kw):
     labels, owners = np.tile([0, 1, 2], 20), np.repeat(np.arange(20), 3)
-    return dpm.private_means(data(ball), labels, ball, GDP(1.0), classes=[0, 1, 2], units=owners, **kw)[0]
+    return dpm.private_class_means(data(ball), labels, ball, GDP(1.0), classes=[0, 1, 2], units=owners, **kw)[0]
 
 
 SHAPE = np.diag([1.0, 0.3, 0.05, 0.01])
@@ -219,8 +219,11 @@ MAKERS = {
         lambda b, kw: dpm.private_variance(data(b), b, GDP(1.0), about=b.center, **kw, **EACH),
         ("sphere",),
     ),
-    "interval": (lambda b, kw: dpm.private_interval(data(b), b, GDP(2.0), **kw, **EACH), ("line", "plane", "sphere")),
-    "refined interval": (refined(dpm.private_interval), ("far",)),
+    "interval": (
+        lambda b, kw: dpm.private_variance_interval(data(b), b, GDP(2.0), **kw, **EACH),
+        ("line", "plane", "sphere"),
+    ),
+    "refined interval": (refined(dpm.private_variance_interval), ("far",)),
     "region": (
         lambda b, kw: dpm.private_region(data(b), b, GDP(2.0), **kw, **EACH),
         ("line", "plane", "sphere", "tensors"),
@@ -231,7 +234,7 @@ MAKERS = {
     "classes": (classes(False), ("line", "plane", "sphere")),
     "classes with public labels": (classes(True), ("plane", "sphere")),
     "components": (
-        lambda b, kw: dpm.private_components(data(b), b, GDP(2.0), count=2, **kw, **EACH),
+        lambda b, kw: dpm.private_pga(data(b), b, GDP(2.0), count=2, **kw, **EACH),
         ("plane", "sphere"),
     ),
     "regression": (regression(), ("line", "sphere")),
@@ -813,7 +816,7 @@ def separated():
 def test_counts_of_private_classes_are_counts_of_the_units():
     """6000, 0 and 0 of 3000 units, with noise of 4.2; and 3000, 0 and 0, which add up but leave nobody to two sums."""
     X, labels, ball = separated()
-    found = dpm.private_classes(X, labels, ball, GDP(1.0), classes=[0, 1, 2], **EACH)
+    found = dpm.private_lda(X, labels, ball, GDP(1.0), classes=[0, 1, 2], **EACH)
     assert verify(found).ok
     for counts in ([6000, 0, 0], [3000, 0, 0], [-500, 1500, 2000]):
         record = json.loads(json.dumps(found.to_dict()))
@@ -841,7 +844,7 @@ def test_a_negative_second_moment_is_refused():
 def test_public_counts_of_classes_are_held_against_the_sums():
     """Counts of 1000 each become 2980, 10 and 10: two classes would have fewer units than their sums are long."""
     X, labels, ball = separated()
-    found = dpm.private_classes(X, labels, ball, GDP(1.0), classes=[0, 1, 2], labels_public=True, **EACH)
+    found = dpm.private_lda(X, labels, ball, GDP(1.0), classes=[0, 1, 2], labels_public=True, **EACH)
     record = json.loads(json.dumps(found.to_dict()))
     record.pop("answers")
     assert not is_refused(record)
@@ -868,7 +871,7 @@ def test_a_copied_group_is_refused(estimand):
     sides = np.array([[0.0, 0.0], [0.3, 0.0], [0.0, 0.4]])[np.arange(900) % 3]
     X = ball.space.exp_coords(ball.center, sides + 0.05 * np.random.default_rng(0).normal(size=(900, 2)))
     labels = np.array(["a", "b", "c"])[np.arange(900) % 3]
-    test = dpm.private_groups(X, labels, ball, GDP(1.0), classes=["a", "b", "c"], estimand=estimand, **EACH)
+    test = dpm.private_k_sample_test(X, labels, ball, GDP(1.0), classes=["a", "b", "c"], estimand=estimand, **EACH)
     assert verify(test).ok
     for steps in (0, 1, -3):
         record = json.loads(json.dumps(test.to_dict()))

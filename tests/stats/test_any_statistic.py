@@ -92,7 +92,7 @@ def test_a_release_costs_what_was_charged(name, option):
 def test_means_by_class_refuse_what_is_no_promise():
     labels = ["a", "b"] * 1500
     with pytest.raises(dpm.InvalidArgumentError, match="privacy must be a promise such as"):
-        dpm.private_means(X, labels, BALL, "x", units=dpm.EACH_RECORD, classes=["a", "b"])
+        dpm.private_class_means(X, labels, BALL, "x", units=dpm.EACH_RECORD, classes=["a", "b"])
     units = np.arange(3000) // 3
     with pytest.raises(dpm.InvalidArgumentError, match="privacy must be a promise such as"):
-        dpm.private_means(X, labels, BALL, 1.0, units=units, classes=["a", "b"])
+        dpm.private_class_means(X, labels, BALL, 1.0, units=units, classes=["a", "b"])

@@ -15,7 +15,7 @@ from dpmanifold import _fallback, features, frechet, linalg
 from dpmanifold.features import ClassMoments
 from dpmanifold.release import NEIGHBOURS, NEIGHBOURS_BY_CLASS
 from dpmanifold.statistic import NEIGHBOURS_WITH_LABELS
-from dpmanifold.stats.class_moments import ClassMomentsAboutCenter
+from dpmanifold.stats.lda import ClassMomentsAboutCenter
 from laws import replay
 from laws.accounts import MemoryAccount
 from laws.data import in_ball
@@ -40,7 +40,7 @@ def labels(n=60, names=NAMES):
 def asked(X=None, y=None, ball=CAP, privacy=None, **options):
     X = records(ball=ball) if X is None else X
     y = labels(len(X)) if y is None else y
-    return dpm.private_classes(X, y, ball, privacy or dpm.GDP(1.0), **{**EACH, "classes": NAMES, **options})
+    return dpm.private_lda(X, y, ball, privacy or dpm.GDP(1.0), **{**EACH, "classes": NAMES, **options})
 
 
 def told(found):
@@ -334,7 +334,7 @@ def test_an_empty_class_shows_nowhere(alone, refine, monkeypatch):
         assert np.isfinite(other.decision_function(X)).all()
         assert (other.priors > 0).all()
         # What is told of a class that may be empty follows from its noisy count.
-        again = dpm.Discriminant.from_dict(json.loads(json.dumps(other.to_dict())))
+        again = dpm.LinearDiscriminant.from_dict(json.loads(json.dumps(other.to_dict())))
         assert again.notes() == other.notes()
     assert notices == notices[:1] * len(notices)
 
@@ -383,7 +383,7 @@ def test_everything_is_refused_before_the_budget_is_spent():
         with pytest.raises(error, match=words):
             asked(**{"X": X, "y": y, "budget": budget, **changes})
     assert not budget.history
-    with pytest.raises(dpm.InvalidArgumentError, match="private_classes"):
+    with pytest.raises(dpm.InvalidArgumentError, match="private_lda"):
         dpm.private_statistic(X, CAP, dpm.GDP(1.0), statistic="class moments", **EACH)
     asked(X, y, budget=budget)
     assert [spent.label for spent in budget.history] == ["classes"]
@@ -420,23 +420,23 @@ def test_what_an_account_knows_of_the_data_says_nothing_of_classes():
 
 def test_plans_want_to_know_how_many_classes_there_are():
     with pytest.raises(dpm.InvalidArgumentError, match="classes must be given"):
-        dpm.plan(300, CAP, dpm.GDP(1.0), statistic="classes")
+        dpm.plan(300, CAP, dpm.GDP(1.0), statistic="lda")
 
 
 def test_plans_foresee_the_draws():
     ball = dpm.Ball(dpm.Euclidean(3), np.zeros(3), 50.0)
     X = np.random.default_rng(0).normal(3.0, 0.5, (3000, 3))
     for options in ({}, {"refine": True}, {"labels_public": True}):
-        outlook = dpm.plan(3000, ball, dpm.GDP(1.0), statistic="classes", classes=NAMES, **options)
+        outlook = dpm.plan(3000, ball, dpm.GDP(1.0), statistic="lda", classes=NAMES, **options)
         found = asked(X, ball=ball, **options).release
         assert [step.statistic for step in outlook.steps] == [*(s.statistic for s in found.steps), "class moments"]
         assert outlook.steps[-1].scale == pytest.approx(found.scale, rel=1e-12)
-    assert dpm.plan(3000, ball, dpm.GDP(1.0), statistic="classes", classes=3).verdict.startswith("Expect noise")
+    assert dpm.plan(3000, ball, dpm.GDP(1.0), statistic="lda", classes=3).verdict.startswith("Expect noise")
     assert asked(X, ball=ball).release.noise_error() == pytest.approx(
-        dpm.plan(3000, ball, dpm.GDP(1.0), statistic="classes", classes=3).steps[-1].error
+        dpm.plan(3000, ball, dpm.GDP(1.0), statistic="lda", classes=3).steps[-1].error
     )
     with pytest.raises(dpm.InvalidArgumentError, match="classes must be"):
-        dpm.plan(3000, ball, dpm.GDP(1.0), statistic="classes", classes=1)
+        dpm.plan(3000, ball, dpm.GDP(1.0), statistic="lda", classes=1)
 
 
 # -------------------------------------------------------------------- files
@@ -465,7 +465,7 @@ def altered(record, path, factor=1.5):
 
 def found_out(record):
     try:
-        return not dpm.verify(dpm.Discriminant.from_dict(record)).ok
+        return not dpm.verify(dpm.LinearDiscriminant.from_dict(record)).ok
     except (dpm.DPManifoldError, ValueError):
         return True
 
@@ -478,7 +478,7 @@ def test_every_number_that_is_altered_is_noticed(options):
     X = np.random.default_rng(0).normal(3.0, 0.5, (3000, 1))
     found = asked(X, ball=ball, **options)
     record = json.loads(json.dumps(found.to_dict()))
-    again = dpm.Discriminant.from_dict(record)
+    again = dpm.LinearDiscriminant.from_dict(record)
     assert again.to_dict() == found.to_dict()
     assert not found_out(record)
     missed = [path for path in places(record) if not found_out(altered(record, path))]
@@ -511,10 +511,10 @@ def test_words_that_are_altered_are_noticed():
 def test_a_discriminant_is_made_of_class_moments_alone():
     other = dpm.private_mean(records(), CAP, dpm.GDP(1.0), **EACH)
     with pytest.raises(dpm.InvalidArgumentError, match="class moments"):
-        dpm.Discriminant(other, ("a", "b"))
+        dpm.LinearDiscriminant(other, ("a", "b"))
     found = asked()
     weaker = replace(found.release, scale=found.release.scale / 2)
-    assert not dpm.verify(dpm.Discriminant(weaker, found.classes)).ok
+    assert not dpm.verify(dpm.LinearDiscriminant(weaker, found.classes)).ok
     assert math.isclose(found.priors.sum(), 1.0)
 
 
@@ -531,17 +531,15 @@ def test_registered_data_with_private_labels_say_nothing_of_classes():
     account = MemoryAccount(dpm.GDP(3.0))
     data = registered(account, np.full(60, "a"), labels_public=False)
     assert data.facts.keys() == {"space", "n", "unit", "classes", "labels"}
-    found = dpm.private_classes(data, None, CAP, dpm.GDP(1.0), units=None, classes=NAMES, budget=account, key="one")
+    found = dpm.private_lda(data, None, CAP, dpm.GDP(1.0), units=None, classes=NAMES, budget=account, key="one")
     assert dpm.verify(found).ok
     assert account.events[-4:] == ["spent", "started", "opened", "drawn"]
-    again = dpm.private_classes(data, None, CAP, dpm.GDP(1.0), units=None, classes=NAMES, budget=account, key="one")
+    again = dpm.private_lda(data, None, CAP, dpm.GDP(1.0), units=None, classes=NAMES, budget=account, key="one")
     assert np.array_equal(found.release.value, again.release.value)
     with pytest.raises(dpm.InvalidArgumentError, match="private labels"):
-        dpm.private_means(data, None, CAP, dpm.GDP(1.0), units=None, classes=NAMES, budget=account)
+        dpm.private_class_means(data, None, CAP, dpm.GDP(1.0), units=None, classes=NAMES, budget=account)
     with pytest.raises(dpm.InvalidArgumentError, match="private labels"):
-        dpm.private_classes(
-            data, None, CAP, dpm.GDP(1.0), units=None, classes=NAMES, labels_public=True, budget=account
-        )
+        dpm.private_lda(data, None, CAP, dpm.GDP(1.0), units=None, classes=NAMES, labels_public=True, budget=account)
     assert len(account.orders) == 1
 
 
@@ -549,7 +547,7 @@ def test_registered_data_with_public_labels_are_taken_as_such():
     account = MemoryAccount(dpm.GDP(3.0))
     ask = {"units": None, "budget": account}
     data = registered(account)
-    found = dpm.private_classes(data, None, CAP, dpm.GDP(1.0), classes=NAMES, labels_public=True, **ask)
+    found = dpm.private_lda(data, None, CAP, dpm.GDP(1.0), classes=NAMES, labels_public=True, **ask)
     assert found.counts == (20.0, 20.0, 20.0)
     wrong = [
         ({"classes": NAMES}, None, "public labels"),
@@ -558,8 +556,8 @@ def test_registered_data_with_public_labels_are_taken_as_such():
     ]
     for options, given, words in wrong:
         with pytest.raises(dpm.InvalidArgumentError, match=words):
-            dpm.private_classes(data, given, CAP, dpm.GDP(1.0), **options, **ask)
+            dpm.private_lda(data, given, CAP, dpm.GDP(1.0), **options, **ask)
     several = registered(account, units=np.arange(60) // 4)
     with pytest.raises(dpm.InvalidArgumentError, match="several classes"):
-        dpm.private_classes(several, None, CAP, dpm.GDP(1.0), classes=NAMES, labels_public=True, **ask)
+        dpm.private_lda(several, None, CAP, dpm.GDP(1.0), classes=NAMES, labels_public=True, **ask)
     assert len(account.orders) == 1

@@ -44,7 +44,7 @@ def cloud(ball, n, seed=0, spread=0.25):
 
 
 def asked(ball, **options):
-    return lambda X: dpm.private_components(X, ball, dpm.GDP(MU), **EACH, confirm=True, **options)
+    return lambda X: dpm.private_pga(X, ball, dpm.GDP(MU), **EACH, confirm=True, **options)
 
 
 # -------------------------------------------------------------------- feature maps
@@ -167,7 +167,7 @@ def hostile(ball, n=40):
 def test_nothing_fails_behind_the_spend_whatever_the_records_are(name, X, monkeypatch):
     seen = []
     monkeypatch.setattr("dpmanifold._fallback._taken", seen.append)
-    found = dpm.private_components(X, SPACE, dpm.GDP(MU), **EACH, confirm=True, invalid="center")
+    found = dpm.private_pga(X, SPACE, dpm.GDP(MU), **EACH, confirm=True, invalid="center")
     assert dpm.verify(found).ok, dpm.verify(found).wrong
     assert not seen
     assert np.isfinite(found.directions).all()
@@ -192,7 +192,7 @@ def test_a_unit_counts_the_same_among_others(ball):
 @pytest.mark.parametrize("refine", [False, True])
 def test_components_are_released_verified_written_and_read_on_every_space(ball, refine, tmp_path):
     X = cloud(ball, 400, spread=0.1)
-    found = dpm.private_components(X, ball, dpm.GDP(MU), **EACH, confirm=True, count=2, refine=refine)
+    found = dpm.private_pga(X, ball, dpm.GDP(MU), **EACH, confirm=True, count=2, refine=refine)
     assert dpm.verify(found).ok, dpm.verify(found).wrong
     found.save(tmp_path / "found.json")
     read = dpm.load(tmp_path / "found.json")
@@ -210,20 +210,20 @@ def test_directions_are_found_wherever_the_centre_lies_and_however_large_the_bal
     X = np.random.default_rng(0).normal(0.0, [3.0, 2.0, 1.0, 0.3, 0.3, 0.3], (4000, 6)) @ turn
     for center, radius in ((np.zeros(6), 10.0), (np.full(6, 2.0), 15.0), (np.full(6, -20.0), 150.0)):
         ball = dpm.Ball(dpm.Euclidean(6), center, radius)
-        found = dpm.private_components(X, ball, dpm.GDP(1.0), **EACH, refine=True, confirm=True, rng=1)
+        found = dpm.private_pga(X, ball, dpm.GDP(1.0), **EACH, refine=True, confirm=True, rng=1)
         assert np.abs((found.directions * turn[:3]).sum(axis=1)).min() > 0.98
 
 
 def test_people_with_several_records_count_once():
     people = np.repeat(np.arange(200), 5)
     X = SPACE.center + np.random.default_rng(0).normal(0.0, 0.2, (1000, 3))
-    found = dpm.private_components(X, SPACE, dpm.GDP(1.0), units=people)
+    found = dpm.private_pga(X, SPACE, dpm.GDP(1.0), units=people)
     assert (found.n, found.release.unit, dpm.verify(found).ok) == (200, "unit", True)
 
 
 def test_there_are_no_more_components_than_dimensions():
     # One seed in 20 does not tell the total from 0, and shares are then nan.
-    found = dpm.private_components(cloud(CAP, 300), CAP, dpm.GDP(1.0), **EACH, confirm=True, rng=0)
+    found = dpm.private_pga(cloud(CAP, 300), CAP, dpm.GDP(1.0), **EACH, confirm=True, rng=0)
     assert found.count == 2
     assert (found.explained, found.explained_interval, found.shares.sum()) == (1.0, (1.0, 1.0), pytest.approx(1.0))
 
@@ -233,20 +233,20 @@ def test_wrong_questions_are_refused_before_anything_is_spent():
     X = cloud(SPACE, 50)
     for wrong in ({"count": 0}, {"count": 1.5}, {"level": 1.0}, {"refine": "yes"}):
         with pytest.raises(InvalidArgumentError):
-            dpm.private_components(X, SPACE, dpm.GDP(1.0), **EACH, budget=budget, **wrong)
+            dpm.private_pga(X, SPACE, dpm.GDP(1.0), **EACH, budget=budget, **wrong)
     with pytest.raises(PromiseError, match="pure"):
-        dpm.private_components(X, SPACE, dpm.PureDP(1.0), **EACH, budget=budget)
+        dpm.private_pga(X, SPACE, dpm.PureDP(1.0), **EACH, budget=budget)
     wide = dpm.Ball(dpm.Euclidean(1500), np.zeros(1500), 1.0)
     with pytest.raises(InvalidArgumentError, match="fewer dimensions"):
-        dpm.private_components(np.zeros((9, 1500)), wide, dpm.GDP(1.0), **EACH, budget=budget)
+        dpm.private_pga(np.zeros((9, 1500)), wide, dpm.GDP(1.0), **EACH, budget=budget)
     assert budget.spent is None or budget.spent == dpm.GDP(0.0)
 
 
 def test_a_seed_is_told():
-    found = dpm.private_components(cloud(SPACE, 50), SPACE, dpm.GDP(1.0), **EACH, confirm=True, rng=0)
+    found = dpm.private_pga(cloud(SPACE, 50), SPACE, dpm.GDP(1.0), **EACH, confirm=True, rng=0)
     assert not found.private
     assert "NOT PRIVATE" in repr(found)
-    assert dpm.private_components(cloud(SPACE, 50), SPACE, dpm.GDP(1.0), **EACH, confirm=True).private
+    assert dpm.private_pga(cloud(SPACE, 50), SPACE, dpm.GDP(1.0), **EACH, confirm=True).private
 
 
 @pytest.mark.parametrize("registered", [False, True])
@@ -254,7 +254,7 @@ def test_an_account_pays_once_before_anything_is_opened(registered):
     account, X = MemoryAccount(dpm.GDP(1.2)), cloud(SPACE, 50)
     data = account.register("study", X, SPACE, dpm.EACH_RECORD, confirm=True) if registered else X
     units = None if registered else dpm.EACH_RECORD
-    ask = lambda **options: dpm.private_components(  # noqa: E731
+    ask = lambda **options: dpm.private_pga(  # noqa: E731
         data, SPACE, dpm.GDP(1.0), units=units, confirm=not registered, budget=account, **options
     )
     first, again = ask(key="a"), ask(key="a")
@@ -270,8 +270,8 @@ def test_an_account_pays_once_before_anything_is_opened(registered):
 def test_the_plan_foresees_the_draws():
     X = cloud(SPACE, 400)
     for refine in (False, True):
-        outlook = dpm.plan(400, SPACE, dpm.GDP(1.0), statistic="components", count=2, refine=refine)
-        found = dpm.private_components(X, SPACE, dpm.GDP(1.0), **EACH, confirm=True, count=2, refine=refine)
+        outlook = dpm.plan(400, SPACE, dpm.GDP(1.0), statistic="pga", count=2, refine=refine)
+        found = dpm.private_pga(X, SPACE, dpm.GDP(1.0), **EACH, confirm=True, count=2, refine=refine)
         drawn = [found.mean.release, found.release.steps[0], found.release]
         for step, release in zip(outlook.steps[-3:], drawn, strict=True):
             assert (step.statistic, step.share) == (release.statistic, release.share)
@@ -305,14 +305,14 @@ def altered(record, path, value):
 def noticed(record):
     """Return whether reading or verify refuses a record."""
     try:
-        return not dpm.verify(dpm.Components.from_dict(record)).ok
+        return not dpm.verify(dpm.PrincipalComponents.from_dict(record)).ok
     except (InvalidDataError, InvalidArgumentError):
         return True
 
 
 @pytest.mark.security
 def test_every_number_and_word_that_is_altered_is_noticed():
-    found = dpm.private_components(cloud(SPACE, 60), SPACE, dpm.GDP(1.0), **EACH, confirm=True, count=2, refine=True)
+    found = dpm.private_pga(cloud(SPACE, 60), SPACE, dpm.GDP(1.0), **EACH, confirm=True, count=2, refine=True)
     record = found.to_dict()
     free = {
         "level",
@@ -334,13 +334,13 @@ def test_every_number_and_word_that_is_altered_is_noticed():
 
 
 def test_a_number_of_components_that_is_none_is_refused():
-    record = dpm.private_components(cloud(SPACE, 60), SPACE, dpm.GDP(1.0), **EACH, confirm=True).to_dict()
+    record = dpm.private_pga(cloud(SPACE, 60), SPACE, dpm.GDP(1.0), **EACH, confirm=True).to_dict()
     for count in (0.0, 2.5, 4.0, 1e308, 2.0):
         with pytest.raises(InvalidDataError):
-            dpm.Components.from_dict(altered(record, ("release", "details", COUNT), count))
+            dpm.PrincipalComponents.from_dict(altered(record, ("release", "details", COUNT), count))
 
 
 def test_what_is_no_release_of_components_is_refused():
     mean = dpm.private_mean(cloud(SPACE, 60), SPACE, dpm.GDP(1.0), **EACH, confirm=True)
-    with pytest.raises(InvalidArgumentError, match="private_components makes one"):
-        dpm.Components(mean)
+    with pytest.raises(InvalidArgumentError, match="private_pga makes one"):
+        dpm.PrincipalComponents(mean)

@@ -1,4 +1,4 @@
-"""private_groups: who may be in it, what it costs, what is drawn, and that nothing fails behind the spend."""
+"""private_k_sample_test: who may be in it, what it costs, what is drawn, and that nothing fails behind the spend."""
 
 import json
 import math
@@ -23,7 +23,7 @@ LESS = dpm.GDP("0.1")
 
 
 def asked(records=X, labels=LABELS, ball=BALL, privacy=LESS, **how):
-    return dpm.private_groups(records, labels, ball, privacy, **{"units": EACH, "classes": NAMES, **how})
+    return dpm.private_k_sample_test(records, labels, ball, privacy, **{"units": EACH, "classes": NAMES, **how})
 
 
 def bits(result):
@@ -152,7 +152,7 @@ def test_a_plan_foresees_what_is_drawn(space, estimand, refine):
     c = 0.01 * np.random.default_rng(0).standard_normal((900, space.dim))
     how = {"estimand": estimand, "refine": refine}
     found = asked(space.exp_coords(ball.center, c), NAMES * 300, ball, dpm.GDP(1.0), **how)
-    outlook = dpm.plan([300, 300, 300], ball, dpm.GDP(1.0), statistic="groups", **how)
+    outlook = dpm.plan([300, 300, 300], ball, dpm.GDP(1.0), statistic="k-sample-test", **how)
     drawn = []
     for release in found.released:
         chain = [release]
@@ -171,11 +171,11 @@ def test_a_plan_foresees_what_is_drawn(space, estimand, refine):
 def test_plans_want_the_units_of_each_group():
     for n, got in ((300, "300"), ([300], "1 of them"), ("33", "'33'")):
         with pytest.raises(InvalidArgumentError, match=f"n must be the units of each group.* got {got}"):
-            dpm.plan(n, BALL, LESS, statistic="groups")
+            dpm.plan(n, BALL, LESS, statistic="k-sample-test")
 
 
 def test_plans_say_which_group_has_how_much_noise_and_what_differences_are_found():
-    outlook = dpm.plan([300, 100, 200], BALL, dpm.GDP(1.0), statistic="groups")
+    outlook = dpm.plan([300, 100, 200], BALL, dpm.GDP(1.0), statistic="k-sample-test")
     assert [step.group for step in outlook.steps] == [
         f"group {i} ({n} units)" for i, n in ((1, 300), (2, 100), (3, 200))
     ]
@@ -183,13 +183,13 @@ def test_plans_say_which_group_has_how_much_noise_and_what_differences_are_found
     assert "of group 2 (100 units), the most of all groups," in outlook.verdict
     assert f"{outlook.steps[1].error:.3g}" in outlook.verdict
     worth = outlook.prospect
-    pair = dpm.plan((100, 200), BALL, dpm.GDP(1.0), statistic="test").prospect
+    pair = dpm.plan((100, 200), BALL, dpm.GDP(1.0), statistic="two-sample-test").prospect
     assert (worth.pairs, pair.pairs) == (3, 1)
     assert worth.size > pair.size  # of three pairs each must be clearer than if it were the only one
     assert "any two groups" in worth.verdict
-    assert dpm.plan([100, 200], BALL, dpm.GDP(1.0), statistic="groups").prospect == pair
-    assert dpm.plan([300, 100, 200], BALL, dpm.GDP(1.0), statistic="groups", fill=0.3).prospect.size < worth.size
-    even = dpm.plan([100, 100], BALL, dpm.GDP(1.0), statistic="groups", refine=True)
+    assert dpm.plan([100, 200], BALL, dpm.GDP(1.0), statistic="k-sample-test").prospect == pair
+    assert dpm.plan([300, 100, 200], BALL, dpm.GDP(1.0), statistic="k-sample-test", fill=0.3).prospect.size < worth.size
+    even = dpm.plan([100, 100], BALL, dpm.GDP(1.0), statistic="k-sample-test", refine=True)
     assert "of each group" in even.verdict
     assert "draws of several kinds" in even.prospect.verdict
 
@@ -201,7 +201,7 @@ def test_groups_are_found_to_differ_as_the_plan_says():
     Half as far apart, fewer than 0.6 are.
     """
     numbers, spread = [60, 60, 200], 0.5 * BALL.radius / math.sqrt(special.chdtri(2, 0.05))
-    size = dpm.plan(numbers, BALL, dpm.GDP(1.0), statistic="groups").prospect.size
+    size = dpm.plan(numbers, BALL, dpm.GDP(1.0), statistic="k-sample-test").prospect.size
     labels = np.repeat(NAMES, numbers)
     rng = np.random.default_rng(5)
 
@@ -246,7 +246,7 @@ STRANGE = {
 def test_nothing_fails_behind_the_spend(name, refine):
     how = {"invalid": "center", "confirm": True, "privacy": dpm.GDP(1.0)}
     found = asked(STRANGE[name], refine=refine, arithmetic="float" if refine else "auto", **how)
-    assert dpm.GroupsTest.from_dict(json.loads(json.dumps(found.to_dict(), allow_nan=False))).verify().ok
+    assert dpm.KSampleTest.from_dict(json.loads(json.dumps(found.to_dict(), allow_nan=False))).verify().ok
     assert 0 <= found.p_value <= 1
 
 

@@ -19,12 +19,12 @@ from dpmanifold import (
     Release,
     Sphere,
     private_ball,
-    private_interval,
+    private_class_means,
     private_mean,
-    private_means,
     private_region,
-    private_test,
+    private_two_sample_test,
     private_variance,
+    private_variance_interval,
     verify,
 )
 from dpmanifold.inference import TwoSampleTest
@@ -96,8 +96,8 @@ def test_every_kind_of_result_verifies_with_its_steps(ball, privacy):
         private_variance(narrow, ball, privacy, rng=3, **EACH),
     ]
     for refine in (False, True):
-        found += private_means(X, label, ball, privacy, classes=[0, 1, 2], units=person, refine=refine).values()
-        found += private_means(X, label, ball, privacy, classes=[0, 1, 2], refine=refine, **EACH).values()
+        found += private_class_means(X, label, ball, privacy, classes=[0, 1, 2], units=person, refine=refine).values()
+        found += private_class_means(X, label, ball, privacy, classes=[0, 1, 2], refine=refine, **EACH).values()
     if not isinstance(privacy, PureDP):
         found += [
             *(
@@ -105,11 +105,11 @@ def test_every_kind_of_result_verifies_with_its_steps(ball, privacy):
                 for data in (X, narrow)
                 for refine in (False, True)
             ),
-            *(private_interval(data, ball, privacy, level=0.9, refine=True, **EACH) for data in (X, narrow)),
-            private_interval(X, ball, privacy, level=0.9, **EACH),
-            private_test(X, narrow, ball, privacy, **EACH),
-            private_test(narrow, narrow[:900], ball, privacy, refine=True, **EACH),
-            private_test(X, X, ball, privacy, rng=2, **EACH),
+            *(private_variance_interval(data, ball, privacy, level=0.9, refine=True, **EACH) for data in (X, narrow)),
+            private_variance_interval(X, ball, privacy, level=0.9, **EACH),
+            private_two_sample_test(X, narrow, ball, privacy, **EACH),
+            private_two_sample_test(narrow, narrow[:900], ball, privacy, refine=True, **EACH),
+            private_two_sample_test(X, X, ball, privacy, rng=2, **EACH),
         ]
     for result in found:
         assert_honest(result)
@@ -130,7 +130,7 @@ def test_results_on_a_released_ball_verify_and_say_that_it_had_its_price():
     X = np.random.default_rng(0).standard_normal((3000, 2))
     released = private_ball(X, ball, GDP(1.0), **EACH).value
     assert released.radius < ball.radius
-    for function in (private_mean, private_variance, private_region, private_interval, private_ball):
+    for function in (private_mean, private_variance, private_region, private_variance_interval, private_ball):
         result = function(X, released, GDP(1.0), **EACH)
         assert_honest(result)
         assert any("comes on top" in text for text in verify(result).recomputed)
@@ -185,7 +185,9 @@ def test_a_fallback_to_the_outer_ball_verifies_only_where_the_released_one_does_
 def test_means_that_meet_on_the_edge_of_the_ball_are_no_copies():
     # On a circle two large draws end at the same point of the edge; inside, equal draws do not happen.
     X = np.tile([0.0, 1.0], (40, 1))
-    found = [private_test(X, X, Ball(Sphere(1), X[0], 0.5), GDP(1e-3), rng=seed, **EACH) for seed in range(20)]
+    found = [
+        private_two_sample_test(X, X, Ball(Sphere(1), X[0], 0.5), GDP(1e-3), rng=seed, **EACH) for seed in range(20)
+    ]
     assert any(np.array_equal(*(mean.value for mean in test.means)) for test in found)
     for test in found:
         assert_honest(test)
@@ -196,7 +198,9 @@ def test_what_one_backend_made_every_other_one_verifies(ball):
     X = in_ball(ball, 1000, np.random.default_rng(0))
     for made in backends():
         with backend(made):
-            found = [f(X, ball, GDP(0.5), rng=1, **EACH) for f in (private_mean, private_interval, private_ball)]
+            found = [
+                f(X, ball, GDP(0.5), rng=1, **EACH) for f in (private_mean, private_variance_interval, private_ball)
+            ]
         for checked in backends():
             with backend(checked):
                 for result in found:

@@ -16,24 +16,24 @@ from dpmanifold import (
     Ball,
     Budget,
     BudgetError,
+    ConfidenceRegion,
     Euclidean,
     Hyperbolic,
-    Interval,
     InvalidArgumentError,
     InvalidDataError,
     KendallShapes,
     PromiseError,
     PureDP,
-    Region,
     Release,
     Sphere,
     TwoSampleTest,
-    private_interval,
+    VarianceInterval,
     private_mean,
     private_region,
     private_statistic,
-    private_test,
+    private_two_sample_test,
     private_variance,
+    private_variance_interval,
     sensitivity,
     verify,
 )
@@ -73,8 +73,8 @@ def test_every_result_verifies_keeps_the_promise_and_survives_json(ball, privacy
     assert budget.remaining is None
     results = [
         region,
-        private_interval(X, ball, privacy, units=EACH_RECORD),
-        private_test(X, Y, ball, privacy, units=EACH_RECORD),
+        private_variance_interval(X, ball, privacy, units=EACH_RECORD),
+        private_two_sample_test(X, Y, ball, privacy, units=EACH_RECORD),
     ]
     for result in results:
         assert verify(result).ok, verify(result)
@@ -134,9 +134,9 @@ def test_singular_moments_and_few_units_never_raise_and_never_shrink(ball, n, ki
             in_ball(ball, 5000, np.random.default_rng(0)), ball, GDP(1.0), units=EACH_RECORD, rng=1
         ).threshold
     )
-    interval = private_interval(X, ball, GDP(1.0), units=EACH_RECORD, rng=1)
+    interval = private_variance_interval(X, ball, GDP(1.0), units=EACH_RECORD, rng=1)
     assert 0 <= interval.low <= interval.high <= ball.effective_radius**2
-    test = private_test(X, X, ball, GDP(1.0), units=EACH_RECORD, rng=1)
+    test = private_two_sample_test(X, X, ball, GDP(1.0), units=EACH_RECORD, rng=1)
     assert test.p_value > 1e-6
 
 
@@ -156,7 +156,7 @@ def test_too_few_units_fall_back_on_the_public_bound():
     X = in_ball(ball, 3, np.random.default_rng(0))
     region = private_region(X, ball, GDP(1e4), units=EACH_RECORD, rng=0)
     assert np.allclose(region.covariance, ball.radius**2 / 3 * np.eye(6), rtol=1e-3)
-    region = Region(private_statistic(X, ball, GDP(1e4), statistic="second moment", units=EACH_RECORD, rng=0))
+    region = ConfidenceRegion(private_statistic(X, ball, GDP(1e4), statistic="second moment", units=EACH_RECORD, rng=0))
     reach = Estimate(region.release).mean.reach
     assert np.allclose(region.covariance, reach**2 / 3 * np.eye(6), rtol=1e-3)
     assert region.covers_ball
@@ -181,8 +181,8 @@ def test_a_level_outside_0_and_1_is_an_error_before_anything_is_spent(level):
     budget = Budget(GDP(1.0))
     for call in (
         lambda: private_region(X, ball, GDP(1.0), units=EACH_RECORD, level=level, budget=budget),
-        lambda: private_interval(X, ball, GDP(1.0), units=EACH_RECORD, level=level, budget=budget),
-        lambda: private_test(X, X, ball, GDP(1.0), units=EACH_RECORD, level=level, budget=budget),
+        lambda: private_variance_interval(X, ball, GDP(1.0), units=EACH_RECORD, level=level, budget=budget),
+        lambda: private_two_sample_test(X, X, ball, GDP(1.0), units=EACH_RECORD, level=level, budget=budget),
     ):
         with pytest.raises(InvalidArgumentError, match="level must be"):
             call()
@@ -193,7 +193,7 @@ def test_refusals_name_the_remedy_and_spend_nothing():
     ball = BALLS[1]
     X = in_ball(ball, 50, np.random.default_rng(0))
     budget = Budget(GDP(1.0))
-    for function in (private_region, private_interval):
+    for function in (private_region, private_variance_interval):
         with pytest.raises(PromiseError, match="Ask for GDP"):
             function(X, ball, PureDP(1.0), units=EACH_RECORD, budget=budget)
         with pytest.raises(InvalidArgumentError, match="units must say"):
@@ -206,20 +206,22 @@ def test_refusals_name_the_remedy_and_spend_nothing():
             function(X, ball, GDP(1.1), units=EACH_RECORD, budget=budget)
     ids = np.arange(50)
     with pytest.raises(InvalidArgumentError, match="units of X and Y overlap"):
-        private_test(X, X, ball, GDP(1.0), units=(ids, ids + 49), budget=budget)
+        private_two_sample_test(X, X, ball, GDP(1.0), units=(ids, ids + 49), budget=budget)
     text = np.array([str(i) for i in ids], dtype=object)
     with pytest.raises(InvalidArgumentError, match="units of X and Y overlap"):
-        private_test(X, X, ball, GDP(1.0), units=(ids, text), budget=budget)  # 7 and "7" are one person
+        private_two_sample_test(X, X, ball, GDP(1.0), units=(ids, text), budget=budget)  # 7 and "7" are one person
     with pytest.raises(InvalidArgumentError, match="ids for both groups"):
-        private_test(X, X, ball, GDP(1.0), units=(EACH_RECORD, ids), budget=budget)
+        private_two_sample_test(X, X, ball, GDP(1.0), units=(EACH_RECORD, ids), budget=budget)
     with pytest.raises(PromiseError, match="beyond double precision"):
-        private_interval([[0.0], [1.0]], Ball(Euclidean(1), [0.0], 1e50), GDP(1e-20), units=EACH_RECORD, budget=budget)
+        private_variance_interval(
+            [[0.0], [1.0]], Ball(Euclidean(1), [0.0], 1e50), GDP(1e-20), units=EACH_RECORD, budget=budget
+        )
     with pytest.raises(InvalidArgumentError, match="EACH_RECORD or a pair"):
-        private_test(X, X, ball, GDP(1.0), units=ids, budget=budget)
+        private_two_sample_test(X, X, ball, GDP(1.0), units=ids, budget=budget)
     with pytest.raises(InvalidArgumentError, match="units of Y must have shape"):
-        private_test(X, X, ball, GDP(1.0), units=(ids, ids[:7] + 100), budget=budget)
+        private_two_sample_test(X, X, ball, GDP(1.0), units=(ids, ids[:7] + 100), budget=budget)
     assert budget.remaining == GDP(1.0)
-    assert verify(private_test(X, X, ball, GDP(1.0), units=(ids, ids + 100))).ok
+    assert verify(private_two_sample_test(X, X, ball, GDP(1.0), units=(ids, ids + 100))).ok
 
 
 def test_units_count_once():
@@ -227,7 +229,7 @@ def test_units_count_once():
     X = in_ball(ball, 60, np.random.default_rng(0))
     person = np.repeat(np.arange(20), 3)
     assert private_region(X, ball, GDP(1.0), units=person).n == 20
-    assert private_interval(X, ball, GDP(1.0), units=person).n == 20
+    assert private_variance_interval(X, ball, GDP(1.0), units=person).n == 20
 
 
 def test_seeded_results_are_marked():
@@ -235,8 +237,8 @@ def test_seeded_results_are_marked():
     X = in_ball(ball, 60, np.random.default_rng(0))
     for result in (
         private_region(X, ball, GDP(1.0), units=EACH_RECORD, rng=0),
-        private_interval(X, ball, GDP(1.0), units=EACH_RECORD, rng=0),
-        private_test(X, X, ball, GDP(1.0), units=EACH_RECORD, rng=0),
+        private_variance_interval(X, ball, GDP(1.0), units=EACH_RECORD, rng=0),
+        private_two_sample_test(X, X, ball, GDP(1.0), units=EACH_RECORD, rng=0),
     ):
         assert not result.private
         assert "NOT PRIVATE" in repr(result)
@@ -257,7 +259,7 @@ def test_verification_catches_forgeries():
     ball = BALLS[3]
     X = in_ball(ball, 200, np.random.default_rng(0))
     region = private_region(X, ball, GDP(1.0), units=EACH_RECORD)
-    interval = private_interval(X, ball, GDP(1.0), units=EACH_RECORD)
+    interval = private_variance_interval(X, ball, GDP(1.0), units=EACH_RECORD)
 
     def less_noise(record):
         record["release"]["scale"] *= 0.5
@@ -302,14 +304,14 @@ def test_hostile_records_are_reported_and_never_raise_from_verify():
         with pytest.raises(InvalidDataError, match="damaged"):
             forged(region, change(value=value))
     public = replace(region.release, steps=(replace(region.mean.release, private=False),))
-    assert not Region(public).private
+    assert not ConfidenceRegion(public).private
 
 
 def test_variances_about_a_clipped_mean_verify_on_badly_conditioned_centres():
     ball = Ball(SPD(2), np.diag([1.0, 1e-12]), 1.0)
     X = np.repeat(ball.center[None], 20, axis=0)
     for _ in range(20):
-        assert verify(private_interval(X, ball, GDP(0.1), units=EACH_RECORD)).ok
+        assert verify(private_variance_interval(X, ball, GDP(0.1), units=EACH_RECORD)).ok
 
 
 @pytest.mark.parametrize("space", [SPD(2, metric="riemann"), KendallShapes(5), Sphere(2)], ids=repr)
@@ -317,7 +319,7 @@ def test_noise_does_not_shrink_in_tiny_balls(space):
     ball = Ball(space, space.origin, 1e-10)
     X = np.repeat(space.origin[None], 400, axis=0)
     region = private_region(X, ball, GDP(1.0), units=EACH_RECORD)
-    two_draws = Region(private_statistic(X, ball, GDP(1.0), statistic="second moment", units=EACH_RECORD))
+    two_draws = ConfidenceRegion(private_statistic(X, ball, GDP(1.0), statistic="second moment", units=EACH_RECORD))
     for found in (region, two_draws):
         mean = estimate_of(found.release).mean
         assert np.allclose(np.linalg.eigvalsh(mean.noise) / mean.scale**2, 1.0, rtol=1e-4)
@@ -333,7 +335,7 @@ def test_intervals_of_few_units_or_equal_distances_do_not_collapse(n, mu, least)
     covered = []
     for seed in range(150):
         X = 0.99 * np.random.default_rng(seed).choice([-1.0, 1.0], (n, 1))
-        interval = private_interval(X, ball, GDP(mu), units=EACH_RECORD, rng=seed)
+        interval = private_variance_interval(X, ball, GDP(mu), units=EACH_RECORD, rng=seed)
         assert interval.low < interval.high
         covered.append(interval.contains(0.99**2))
     assert np.mean(covered) >= least
@@ -345,16 +347,16 @@ def test_records_of_another_kind_are_refused(tmp_path):
     mean = private_mean(X, ball, GDP(1.0), units=EACH_RECORD)
     region = private_region(X, ball, GDP(1.0), units=EACH_RECORD)
     mean.save(tmp_path / "mean.json")
-    for kind in (Region, Interval, TwoSampleTest):
+    for kind in (ConfidenceRegion, VarianceInterval, TwoSampleTest):
         with pytest.raises(InvalidDataError, match="not a record of format"):
             kind.load(tmp_path / "mean.json")
     with pytest.raises(InvalidArgumentError, match="second moment about a released mean"):
-        Region(mean)
+        ConfidenceRegion(mean)
     with pytest.raises(InvalidArgumentError, match="fourth moment after a variance"):
-        Interval(region.release)
+        VarianceInterval(region.release)
     laplace = private_mean(X, ball, PureDP(1.0), units=EACH_RECORD)
     with pytest.raises(InvalidArgumentError, match="release must be a mean by"):
-        Region(replace(region.release, steps=(laplace,)))
+        ConfidenceRegion(replace(region.release, steps=(laplace,)))
     with pytest.raises(InvalidDataError, match="damaged"):
         forged(region, lambda record: record.pop("release"))
     with pytest.raises(InvalidDataError, match="damaged"):
@@ -373,7 +375,7 @@ def test_shares_compose_to_the_promise_and_to_no_more():
     region = private_region(X, ball, GDP(1.0), units=EACH_RECORD)
     total = compose([region.mean.release.privacy, region.release.share])
     assert 1 - 1e-12 <= total.mu <= 1.0
-    interval = private_interval(X, ball, GDP(1.0), units=EACH_RECORD)
+    interval = private_variance_interval(X, ball, GDP(1.0), units=EACH_RECORD)
     parts = [interval.variance.steps[0].share, interval.variance.share, interval.release.share]
     assert 1 - 1e-12 <= compose(parts).mu <= 1 + 1e-15
 

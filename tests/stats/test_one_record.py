@@ -50,7 +50,7 @@ def test_a_clipped_share_counts_against_the_group_it_is_in():
     Y[:200, 0] = 9.0
     ball = Ball(Euclidean(6), np.zeros(6), 10.0)
     for seed in range(5):
-        test = dpm.private_test(X, Y, ball, GDP(1.0), units=EACH_RECORD, refine=True, rng=seed)
+        test = dpm.private_two_sample_test(X, Y, ball, GDP(1.0), units=EACH_RECORD, refine=True, rng=seed)
         mean = test.means[1].release
         assert mean.clipping is not None
         moved = np.linalg.norm(Y.mean(axis=0) - mean.ball.clip(Y).mean(axis=0))

@@ -19,7 +19,7 @@ CALLS = {
     "variance": dpm.private_variance,
     "ball": dpm.private_ball,
     "region": dpm.private_region,
-    "interval": dpm.private_interval,
+    "interval": dpm.private_variance_interval,
 }
 
 
@@ -50,11 +50,11 @@ def test_an_outlook_foresees_every_draw(name, privacy, refine):
 
 def test_a_test_is_planned_for_both_groups():
     X, Y = (in_ball(SPHERE, n, np.random.default_rng(n)) for n in (60, 50))
-    result = dpm.private_test(X, Y, SPHERE, GDP(1.0), units=EACH_RECORD)
-    steps = plan((60, 50), SPHERE, GDP(1.0), statistic="test").steps
+    result = dpm.private_two_sample_test(X, Y, SPHERE, GDP(1.0), units=EACH_RECORD)
+    steps = plan((60, 50), SPHERE, GDP(1.0), statistic="two-sample-test").steps
     assert [step.scale for step in steps if step.statistic == "mean"] == [mean.scale for mean in result.means]
     with pytest.raises(dpm.InvalidArgumentError, match="pair"):
-        plan(60, SPHERE, GDP(1.0), statistic="test")
+        plan(60, SPHERE, GDP(1.0), statistic="two-sample-test")
 
 
 @pytest.mark.parametrize(

@@ -26,8 +26,8 @@ from dpmanifold import (
     Sphere,
     frechet,
     private_ball,
+    private_class_means,
     private_mean,
-    private_means,
     private_variance,
     verify,
 )
@@ -316,14 +316,14 @@ def test_classes_compose_in_parallel_only_where_units_do_not_span_them():
     ball = Ball(Euclidean(1), [0.0], 1.0)
     X = np.zeros((60, 1))
     labels = np.array(["a", "b", "c"] * 20)
-    alone = private_means(X, labels, ball, GDP(1.0), units=EACH_RECORD, classes=["a", "b", "c"])
+    alone = private_class_means(X, labels, ball, GDP(1.0), units=EACH_RECORD, classes=["a", "b", "c"])
     assert all(np.isclose(r.scale, 0.1) and r.privacy == GDP(1.0) for r in alone.values())
-    shared = private_means(X, labels, ball, GDP(1.0), units=np.arange(60) // 3, classes=["a", "b", "c"])
+    shared = private_class_means(X, labels, ball, GDP(1.0), units=np.arange(60) // 3, classes=["a", "b", "c"])
     assert all(np.isclose(r.scale, 0.1 * np.sqrt(3)) for r in shared.values())
-    pure = private_means(X, labels, ball, PureDP(1.0), units=np.arange(60) // 3, classes=["a", "b", "c"])
+    pure = private_class_means(X, labels, ball, PureDP(1.0), units=np.arange(60) // 3, classes=["a", "b", "c"])
     assert all(np.isclose(r.scale, 0.3) for r in pure.values())
     budget = Budget(GDP(1.0))
-    private_means(X, labels, ball, GDP(1.0), units=EACH_RECORD, classes=["a", "b", "c"], budget=budget)
+    private_class_means(X, labels, ball, GDP(1.0), units=EACH_RECORD, classes=["a", "b", "c"], budget=budget)
     assert np.isclose(budget.spent.mu, 1.0)
 
 
@@ -494,22 +494,22 @@ def test_bad_input_draws_and_spends_nothing(forbidden):
         (
             InvalidDataError,
             "outside the public classes",
-            lambda: private_means(X, ["a"] * 19 + ["z"], ball, PureDP(1.0), classes=["a", "b"], **call),
+            lambda: private_class_means(X, ["a"] * 19 + ["z"], ball, PureDP(1.0), classes=["a", "b"], **call),
         ),
         (
             InvalidDataError,
             "class 'b' has no records",
-            lambda: private_means(X, ["a"] * 20, ball, PureDP(1.0), classes=["a", "b"], **call),
+            lambda: private_class_means(X, ["a"] * 20, ball, PureDP(1.0), classes=["a", "b"], **call),
         ),
         (
             InvalidArgumentError,
             "labels_public",
-            lambda: private_means(X, ["a"] * 20, ball, PureDP(1.0), classes=["a"], labels_public=False, **call),
+            lambda: private_class_means(X, ["a"] * 20, ball, PureDP(1.0), classes=["a"], labels_public=False, **call),
         ),
         (
             InvalidArgumentError,
             "labels must have shape",
-            lambda: private_means(X, ["a"], ball, PureDP(1.0), classes=["a"], **call),
+            lambda: private_class_means(X, ["a"], ball, PureDP(1.0), classes=["a"], **call),
         ),
         (
             InvalidArgumentError,
@@ -585,7 +585,7 @@ def test_means_by_class_can_be_refined():
     person = np.repeat(np.arange(2000), 2)
     for labels in (np.arange(4000) % 2, np.arange(4000) // 2000):  # every person in both classes, or in one
         for privacy in (GDP(1.0), ApproxDP(1.0, 1e-6), PureDP(2.0)):
-            releases = private_means(X, labels, ball, privacy, units=person, classes=[0, 1], refine=True)
+            releases = private_class_means(X, labels, ball, privacy, units=person, classes=[0, 1], refine=True)
             for release in releases.values():
                 assert verify(release).ok
                 assert release.privacy == privacy

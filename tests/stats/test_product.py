@@ -28,13 +28,13 @@ CALLS = {
     "variance": lambda X, Y, ball: dpm.private_variance(X, ball, P, units=EACH, rng=1),
     "ball": lambda X, Y, ball: dpm.private_ball(X, ball, P, units=EACH, rng=1),
     "region": lambda X, Y, ball: dpm.private_region(X, ball, P, units=EACH, rng=1),
-    "interval": lambda X, Y, ball: dpm.private_interval(X, ball, P, units=EACH, rng=1),
-    "test": lambda X, Y, ball: dpm.private_test(X, Y, ball, P, units=EACH, rng=1),
-    "groups": lambda X, Y, ball: dpm.private_groups(X, np.arange(N) % 3, ball, P, units=EACH, classes=range(3), rng=1),
-    "classes": lambda X, Y, ball: dpm.private_classes(
+    "interval": lambda X, Y, ball: dpm.private_variance_interval(X, ball, P, units=EACH, rng=1),
+    "test": lambda X, Y, ball: dpm.private_two_sample_test(X, Y, ball, P, units=EACH, rng=1),
+    "groups": lambda X, Y, ball: dpm.private_k_sample_test(
         X, np.arange(N) % 3, ball, P, units=EACH, classes=range(3), rng=1
     ),
-    "components": lambda X, Y, ball: dpm.private_components(X, ball, P, units=EACH, rng=1),
+    "classes": lambda X, Y, ball: dpm.private_lda(X, np.arange(N) % 3, ball, P, units=EACH, classes=range(3), rng=1),
+    "components": lambda X, Y, ball: dpm.private_pga(X, ball, P, units=EACH, rng=1),
     "median": lambda X, Y, ball: dpm.private_median(X, ball, P, units=EACH, rng=1),
     "regression": lambda X, Y, ball: dpm.private_regression(
         X, np.linspace(0.0, 1.0, N), ball, P, units=EACH, covariate_range=(0, 1), refine=True, rng=1
@@ -64,7 +64,7 @@ def test_where_signs_of_curvature_meet_there_are_tangent_means_and_refusals_in_w
         with pytest.raises(dpm.PromiseError, match="Use noise on tangent means, which every space has"):
             dpm.private_mean(X, ball, promise, units=EACH)
     with pytest.raises(dpm.PromiseError, match="Ask for the tangent mean, which every space has"):
-        dpm.private_interval(X, ball, P, units=EACH)
+        dpm.private_variance_interval(X, ball, P, units=EACH)
 
 
 def test_one_array_per_factor_is_the_same_as_one_array():
@@ -77,9 +77,9 @@ def test_one_array_per_factor_is_the_same_as_one_array():
         one.value, dpm.private_mean(parts, ball, P, units=EACH, invalid="center", rng=3).value
     )
     ids = np.arange(N)
-    tests = [dpm.private_test(given, given, ball, P, units=(ids, ids + N), rng=3) for given in (X, parts)]
+    tests = [dpm.private_two_sample_test(given, given, ball, P, units=(ids, ids + N), rng=3) for given in (X, parts)]
     assert tests[0].to_dict() == tests[1].to_dict()
-    means = [dpm.private_means(given, labels, ball, P, units=EACH, classes=[0, 1], rng=3) for given in (X, parts)]
+    means = [dpm.private_class_means(given, labels, ball, P, units=EACH, classes=[0, 1], rng=3) for given in (X, parts)]
     np.testing.assert_array_equal(means[0][1].value, means[1][1].value)
     assert [part.shape for part in space.split(one.value)] == [(2, 2), (3,)]
 

@@ -35,11 +35,11 @@ def test_a_region_is_as_large_as_the_plan_says():
 def test_a_test_finds_what_the_plan_says():
     """Of 400 tests 0.8 reject, but for 5 standard deviations of 0.02; half as far apart, fewer do."""
     rng = np.random.default_rng(1)
-    found = dpm.plan((N, N), BALL, PRIVACY, statistic="test", fill=FILL).prospect
+    found = dpm.plan((N, N), BALL, PRIVACY, statistic="two-sample-test", fill=FILL).prospect
 
     def power(apart):
         tests = [
-            dpm.private_test(
+            dpm.private_two_sample_test(
                 people(rng, -apart / 2), people(rng, apart / 2), BALL, PRIVACY, units=dpm.EACH_RECORD, rng=i
             )
             for i in range(400)
@@ -67,7 +67,7 @@ def test_where_nothing_is_known_the_prospect_says_why():
         assert found.to_dict()["prospect"]["size"] is None
     assert not dpm.plan(100, cap, PRIVACY, statistic="region", estimand="tangent").prospect.unknown
     assert not dpm.plan(40, BALL, PRIVACY, statistic="region", refine=True).prospect.unknown  # the search is skipped
-    assert dpm.plan(100, BALL, PRIVACY, statistic="interval").prospect is None
+    assert dpm.plan(100, BALL, PRIVACY, statistic="variance-interval").prospect is None
 
 
 def test_plans_of_regions_and_tests_are_no_gloomier_than_what_they_plan():
@@ -85,13 +85,13 @@ def test_plans_of_regions_and_tests_are_no_gloomier_than_what_they_plan():
     weak = dpm.plan(4000, cap, dpm.GDP(3.0), statistic="region")
     assert not any('estimand="tangent"' in text for text in weak.sentences())
     many = dpm.Ball(dpm.Euclidean(61), np.zeros(61), 1.0)
-    assert "may still be found" in dpm.plan((40, 40), many, dpm.GDP(0.5), statistic="test").verdict
+    assert "may still be found" in dpm.plan((40, 40), many, dpm.GDP(0.5), statistic="two-sample-test").verdict
     assert "next to nothing" in dpm.plan(40, many, dpm.GDP(0.5), statistic="region").verdict
 
 
 def test_a_test_that_finds_nothing_says_so():
     line = dpm.Ball(dpm.Euclidean(1), [0.0], 1.0)
-    found = dpm.plan((3, 3), line, dpm.GDP(0.1), statistic="test").prospect
+    found = dpm.plan((3, 3), line, dpm.GDP(0.1), statistic="two-sample-test").prospect
     assert math.isinf(found.size)
     assert "hardly find a difference" in found.verdict
 
@@ -104,4 +104,4 @@ def test_the_same_question_gets_the_same_answer():
     with pytest.raises(dpm.InvalidArgumentError, match="fill must be"):
         dpm.plan(N, BALL, PRIVACY, statistic="region", fill=2.0)
     with pytest.raises(dpm.InvalidArgumentError, match="fill is no option"):
-        dpm.plan(N, BALL, PRIVACY, statistic="interval", fill=0.5)
+        dpm.plan(N, BALL, PRIVACY, statistic="variance-interval", fill=0.5)

@@ -197,7 +197,7 @@ def test_honest_groups_are_no_copies_even_with_equal_units(ball, estimand, monke
     X = ball.space.exp_coords(ball.center, np.full((60, ball.space.dim), 0.1))
 
     def drawn(seed):
-        test = dpm.private_groups(
+        test = dpm.private_k_sample_test(
             X, np.arange(60) % 3, ball, GDP(1.0), classes=[0, 1, 2], estimand=estimand, units=EACH_RECORD, rng=seed,
             arithmetic="exact",
         )  # fmt: skip
@@ -221,11 +221,11 @@ def asked(X, ball, promise, kw):
     t = np.where(np.arange(n) % 2 == 0, -1.0, 1.0)
     labelled = {"labels": np.arange(n) % 3, "classes": [0, 1, 2]}
     calls = [(dpm.private_statistic, (promise,), {"statistic": name}) for name in names]
-    calls += [(dpm.private_classes, (promise,), {**labelled, "labels_public": public}) for public in (False, True)]
+    calls += [(dpm.private_lda, (promise,), {**labelled, "labels_public": public}) for public in (False, True)]
     calls += [
         (dpm.private_regression, (promise,), {"covariate": t, "covariate_range": (-1, 1)}),
         (dpm.private_variance, (PureDP(1.0),), {}),
-        (dpm.private_interval, (promise,), {}),
+        (dpm.private_variance_interval, (promise,), {}),
     ]
     for call, (promised,), options in calls:
         try:

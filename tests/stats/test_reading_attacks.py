@@ -128,7 +128,7 @@ def test_labelled_objects_whose_labels_differ_are_refused():
     two = pandas.Series(people.person % 2, index=people.index)
     others = two[::-1]
     asked = {"units": people.person, "classes": [0, 1], "budget": budget}
-    for ask in (dpm.private_means, dpm.private_groups, dpm.private_classes):
+    for ask in (dpm.private_class_means, dpm.private_k_sample_test, dpm.private_lda):
         with pytest.raises(InvalidArgumentError, match="labels has the row labels"):
             ask(people[["v"]], others, ball, dpm.GDP(1.0), **asked)
         with pytest.raises(InvalidArgumentError, match="units has the row labels"):
@@ -145,7 +145,7 @@ def test_labelled_objects_whose_labels_differ_are_refused():
     with pytest.raises(InvalidArgumentError, match="factor 1 of X has the row labels"):
         dpm.private_mean((mixed, people[["v"]]), pair, dpm.GDP(1.0), units=dpm.EACH_RECORD, budget=budget)
     with pytest.raises(InvalidArgumentError, match="labels has the row labels"):
-        dpm.private_groups(parts, two, pair, dpm.GDP(1.0), **asked | {"units": dpm.EACH_RECORD})
+        dpm.private_k_sample_test(parts, two, pair, dpm.GDP(1.0), **asked | {"units": dpm.EACH_RECORD})
     rows = [row for _, row in mixed.iterrows()]
     with pytest.raises(InvalidArgumentError, match="units has the row labels"):
         dpm.private_mean(rows, ball, dpm.GDP(1.0), units=people.person, budget=budget)
@@ -192,7 +192,7 @@ def test_one_label_in_words_leaves_those_in_numbers():
     labels = (np.arange(N) % 2).astype(float)
     other = np.array([*labels[:-1], "1"])
     asked = {"classes": [0, 1], "units": dpm.EACH_RECORD, **QUIET}
-    plain, found = (dpm.private_classes(POINTS, y, PLANE, dpm.GDP(1.0), **asked) for y in (labels, other))
+    plain, found = (dpm.private_lda(POINTS, y, PLANE, dpm.GDP(1.0), **asked) for y in (labels, other))
     np.testing.assert_array_equal(plain.release.value, found.release.value)
     given = {"classes": [0, 1], "units": "each-record", "public_data": True, "random_state": 0}
     models = [PrivateLDA(PLANE, dpm.GDP(1.0), invalid=how, **given).fit(POINTS, y) for how in ("raise", "center")
@@ -249,7 +249,7 @@ def test_a_label_of_any_column_leaves_the_others(kind, odd):
     else:
         made = pandas.Categorical(labels) if kind == "categories" else pandas.Series(labels, dtype=object)
         table = pandas.DataFrame({"x": x, "label": made})
-    found = dpm.private_classes(table, "label", ONE, dpm.GDP(1e6), classes=["b", "a"], units=dpm.EACH_RECORD, **QUIET)
+    found = dpm.private_lda(table, "label", ONE, dpm.GDP(1e6), classes=["b", "a"], units=dpm.EACH_RECORD, **QUIET)
     np.testing.assert_allclose(found.means.ravel(), [25 / 21, 5.0], atol=1e-3)
 
 
@@ -280,9 +280,7 @@ def test_numpy_arrays_of_durations_are_refused_as_those_of_text_are():
     with pytest.raises(InvalidDataError, match="one of text or dates"):
         dpm.private_mean(whole, PLANE, dpm.GDP(1.0), units=dpm.EACH_RECORD, **QUIET)
     with pytest.raises(InvalidArgumentError, match="an array of dates"):
-        dpm.private_classes(
-            POINTS[:10], whole[:, 0], PLANE, dpm.GDP(1.0), classes=[1, 10], units=dpm.EACH_RECORD, **QUIET
-        )
+        dpm.private_lda(POINTS[:10], whole[:, 0], PLANE, dpm.GDP(1.0), classes=[1, 10], units=dpm.EACH_RECORD, **QUIET)
 
 
 def test_a_column_of_covariates_that_lost_its_axis_is_read_as_before():
@@ -308,7 +306,7 @@ def test_a_dictionary_among_labels_or_parts_of_polars_is_refused_as_a_whole():
     line = dpm.Ball(dpm.Euclidean(1), [0.0], 1.0)
     asked = {"units": dpm.EACH_RECORD, **QUIET}
     with pytest.raises(InvalidArgumentError, match=r"labels is of a type.*Struct"):
-        dpm.private_classes(X, labels, line, dpm.GDP(1.0), classes=[0, 1], **asked)
+        dpm.private_lda(X, labels, line, dpm.GDP(1.0), classes=[0, 1], **asked)
     pair = dpm.Ball(dpm.Product([dpm.Euclidean(1)] * 2), np.zeros((2, 1)), 1.0)
     with pytest.raises(InvalidArgumentError, match=r"factor 0 of X is of a type.*Struct"):
         dpm.private_mean((polars.DataFrame({"x": labels}), X), pair, dpm.GDP(1.0), **asked)
@@ -320,7 +318,7 @@ def test_an_integer_that_numpy_does_not_have_leaves_the_others():
     line = dpm.Ball(dpm.Euclidean(1), [0.0], 1.0)
     asked = {"units": dpm.EACH_RECORD, **QUIET}
     for X, labels in ((data.from_frame(frame, "x"), "which"), (np.full((41, 1), 0.1), frame["which"])):
-        found = dpm.private_classes(X, labels, line, dpm.GDP(50.0), classes=[0, 1], **asked)
+        found = dpm.private_lda(X, labels, line, dpm.GDP(50.0), classes=[0, 1], **asked)
         assert abs(found.units_by_class[0] - 21) < 5, "the odd label counts as the first class"
         if isinstance(labels, str):
             dpm.private_regression(X, labels, line, dpm.GDP(1.0), covariate_range=(0, 1), **asked)

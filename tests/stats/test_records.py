@@ -87,8 +87,8 @@ def test_no_private_statistic_raises(number):
     assert dpm.private_mean(X, ball, GDP(1.0), **terms).n == 10
     assert dpm.private_mean(X, ball, GDP(1.0), units=list("aabbccddee"), invalid="center").n == 5
     dpm.private_region(X, ball, GDP(1.0), **terms)
-    dpm.private_test(X, X, ball, GDP(1.0), units=(range(10), range(20, 30)), invalid="center")
-    dpm.private_means(X, [0, 1] * 5, ball, GDP(1.0), classes=[0, 1], **terms)
+    dpm.private_two_sample_test(X, X, ball, GDP(1.0), units=(range(10), range(20, 30)), invalid="center")
+    dpm.private_class_means(X, [0, 1] * 5, ball, GDP(1.0), classes=[0, 1], **terms)
 
 
 def test_no_estimator_raises():

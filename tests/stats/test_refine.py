@@ -201,10 +201,10 @@ def test_regions_intervals_and_tests_can_be_refined(ball):
     plain = dpm.private_region(X, ball, GDP(0.5), units=EACH_RECORD)
     region = dpm.private_region(X, ball, GDP(0.5), units=EACH_RECORD, refine=True)
     assert region.effective_radius < 0.6 * plain.effective_radius
-    interval = dpm.private_interval(X, ball, GDP(0.5), units=EACH_RECORD, refine=True)
-    wide = dpm.private_interval(X, ball, GDP(0.5), units=EACH_RECORD)
+    interval = dpm.private_variance_interval(X, ball, GDP(0.5), units=EACH_RECORD, refine=True)
+    wide = dpm.private_variance_interval(X, ball, GDP(0.5), units=EACH_RECORD)
     assert interval.high - interval.low < 0.6 * (wide.high - wide.low)
-    test = dpm.private_test(X, Y, ball, GDP(0.5), units=EACH_RECORD, refine=True)
+    test = dpm.private_two_sample_test(X, Y, ball, GDP(0.5), units=EACH_RECORD, refine=True)
     assert test.first.ball == test.second.ball != ball
     for result in (region, interval, test):
         base = result.first if hasattr(result, "first") else result.release

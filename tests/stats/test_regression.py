@@ -39,7 +39,7 @@ def test_every_space_gives_a_curve_that_verifies_and_reads_back(ball):
     found = dpm.private_regression(X, x, ball, dpm.GDP(2.0), **EACH, **YEARS, refine=True)
     assert found.verify().ok, found.verify().wrong
     assert [step.statistic for step in found.release.steps[0].steps] == ["regression"]
-    again = dpm.Regression.from_dict(json.loads(json.dumps(found.to_dict())))
+    again = dpm.GeodesicRegression.from_dict(json.loads(json.dumps(found.to_dict())))
     assert again.to_dict() == found.to_dict()
     points = found.curve([0.0, 5.0, 10.0])
     assert points.shape == (3, *ball.space.shape)

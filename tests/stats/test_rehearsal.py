@@ -34,15 +34,15 @@ HALVES = np.arange(N) % 2
 CALLS = {
     "mean": lambda X, ball, **o: dpm.private_mean(X, ball, PROMISE, **o),
     "refined mean": lambda X, ball, **o: dpm.private_mean(X, ball, PROMISE, refine=True, **o),
-    "means by class": lambda X, ball, **o: dpm.private_means(X, HALVES, ball, PROMISE, classes=[0, 1], **o),
+    "means by class": lambda X, ball, **o: dpm.private_class_means(X, HALVES, ball, PROMISE, classes=[0, 1], **o),
     "median": lambda X, ball, **o: dpm.private_median(X, ball, PROMISE, **o),
     "variance": lambda X, ball, **o: dpm.private_variance(X, ball, PROMISE, **o),
-    "interval": lambda X, ball, **o: dpm.private_interval(X, ball, PROMISE, **o),
+    "interval": lambda X, ball, **o: dpm.private_variance_interval(X, ball, PROMISE, **o),
     "region": lambda X, ball, **o: dpm.private_region(X, ball, PROMISE, **o),
-    "two-sample test": lambda X, ball, **o: dpm.private_test(X[::2], X[1::2], ball, PROMISE, **o),
-    "groups": lambda X, ball, **o: dpm.private_groups(X, HALVES, ball, PROMISE, classes=[0, 1], **o),
-    "classes": lambda X, ball, **o: dpm.private_classes(X, HALVES, ball, PROMISE, classes=[0, 1], refine=True, **o),
-    "components": lambda X, ball, **o: dpm.private_components(X, ball, PROMISE, **o),
+    "two-sample test": lambda X, ball, **o: dpm.private_two_sample_test(X[::2], X[1::2], ball, PROMISE, **o),
+    "groups": lambda X, ball, **o: dpm.private_k_sample_test(X, HALVES, ball, PROMISE, classes=[0, 1], **o),
+    "classes": lambda X, ball, **o: dpm.private_lda(X, HALVES, ball, PROMISE, classes=[0, 1], refine=True, **o),
+    "components": lambda X, ball, **o: dpm.private_pga(X, ball, PROMISE, **o),
     "regression": lambda X, ball, **o: dpm.private_regression(
         X, np.linspace(0, 1, len(X)), ball, PROMISE, covariate_range=(0, 1), **o
     ),

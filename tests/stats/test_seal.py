@@ -50,21 +50,21 @@ def watched(monkeypatch):
 QUESTIONS = {
     "mean": lambda X, ball, privacy, **o: dpm.private_mean(X, ball, privacy, **o),
     "refined mean": lambda X, ball, privacy, **o: dpm.private_mean(X, ball, privacy, refine=True, **o),
-    "means": lambda X, ball, privacy, **o: dpm.private_means(
+    "means": lambda X, ball, privacy, **o: dpm.private_class_means(
         X, np.arange(len(X)) % 2, ball, privacy, classes=[0, 1], **o
     )[0],
     "variance": lambda X, ball, privacy, **o: dpm.private_variance(X, ball, privacy, **o),
     "ball": lambda X, ball, privacy, **o: dpm.private_ball(X, ball, privacy, **o),
     "region": lambda X, ball, privacy, **o: dpm.private_region(X, ball, privacy, refine=True, **o),
-    "interval": lambda X, ball, privacy, **o: dpm.private_interval(X, ball, privacy, refine=True, **o),
-    "test": lambda X, ball, privacy, **o: dpm.private_test(X, X[::-1], ball, privacy, refine=True, **o),
-    "groups": lambda X, ball, privacy, **o: dpm.private_groups(
+    "interval": lambda X, ball, privacy, **o: dpm.private_variance_interval(X, ball, privacy, refine=True, **o),
+    "test": lambda X, ball, privacy, **o: dpm.private_two_sample_test(X, X[::-1], ball, privacy, refine=True, **o),
+    "groups": lambda X, ball, privacy, **o: dpm.private_k_sample_test(
         X, np.arange(len(X)) % 3, ball, privacy, classes=[0, 1, 2], refine=True, **o
     ),
-    "classes": lambda X, ball, privacy, **o: dpm.private_classes(
+    "classes": lambda X, ball, privacy, **o: dpm.private_lda(
         X, np.arange(len(X)) % 3, ball, privacy, classes=[0, 1, 2], refine=True, **o
     ),
-    "components": lambda X, ball, privacy, **o: dpm.private_components(X, ball, privacy, refine=True, **o),
+    "components": lambda X, ball, privacy, **o: dpm.private_pga(X, ball, privacy, refine=True, **o),
     "median": lambda X, ball, privacy, **o: dpm.private_median(X, ball, privacy, **o),
     "regression": lambda X, ball, privacy, **o: dpm.private_regression(
         X, np.linspace(0.0, 1.0, len(X)), ball, privacy, covariate_range=(0, 1), **o

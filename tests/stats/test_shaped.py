@@ -298,7 +298,7 @@ def test_tangent_means_may_be_shaped(ball):
 
 def test_means_by_class_may_be_shaped():
     labels = np.arange(300) % 2
-    means = dpm.private_means(X, labels, BALL, dpm.GDP(1.0), classes=[0, 1], shape=COVARIANCE, **ONE)
+    means = dpm.private_class_means(X, labels, BALL, dpm.GDP(1.0), classes=[0, 1], shape=COVARIANCE, **ONE)
     for release in means.values():
         assert release.statistic == "shaped mean"
         assert dpm.verify(release).ok

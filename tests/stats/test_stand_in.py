@@ -21,8 +21,8 @@ from dpmanifold import (
     Sphere,
     compare,
     frechet,
+    private_class_means,
     private_mean,
-    private_means,
     verify,
 )
 from dpmanifold.mechanisms import choose, get
@@ -173,7 +173,7 @@ def test_where_no_smaller_ball_is_looked_for_the_whole_ball_bounds_the_distance(
 
 def test_means_by_class_take_it_too():
     X = records(BALLS[0].space, 2000)
-    made = private_means(
+    made = private_class_means(
         X, ["a", "b"] * 1000, BALLS[0], GDP(1.0), units=EACH_RECORD, classes=["a", "b"], estimand="frechet",
         mechanism="tangent-mean-gaussian", refine=True,
     )  # fmt: skip

@@ -25,20 +25,20 @@ from dpmanifold import (
     Release,
     Sphere,
     private_ball,
-    private_classes,
-    private_components,
-    private_interval,
+    private_class_means,
+    private_lda,
     private_mean,
-    private_means,
     private_median,
+    private_pga,
     private_region,
     private_regression,
-    private_test,
+    private_two_sample_test,
     private_variance,
+    private_variance_interval,
     verify,
 )
 from dpmanifold.cli import app
-from dpmanifold.inference import Interval, Region, TwoSampleTest
+from dpmanifold.inference import ConfidenceRegion, TwoSampleTest, VarianceInterval
 from dpmanifold.mechanisms import get
 from dpmanifold.records import refuse_wrong_answers
 from dpmanifold.release import DRAW_COVERED, NEIGHBOURS, NEIGHBOURS_BY_CLASS, NOT_COVERED
@@ -96,7 +96,7 @@ def honest(kind):
         case "seeded refined":
             return private_mean(narrow, FAR, GDP(1.0), refine=True, rng=1, **EACH)
         case "class":
-            return private_means(X, np.tile([0, 1, 2], 20), SPHERE, GDP(1.0), classes=[0, 1, 2], units=shared)[0]
+            return private_class_means(X, np.tile([0, 1, 2], 20), SPHERE, GDP(1.0), classes=[0, 1, 2], units=shared)[0]
         case "variance":
             return private_variance(X, SPHERE, GDP(1.0), **EACH)
         case "variance about":
@@ -108,26 +108,26 @@ def honest(kind):
         case "region":
             return private_region(X, SPHERE, GDP(1.0), **EACH)
         case "interval":
-            return private_interval(X, SPHERE, GDP(1.0), **EACH)
+            return private_variance_interval(X, SPHERE, GDP(1.0), **EACH)
         case "shrunken":
             ball = Ball(Euclidean(3), np.zeros(3), 1.0)
             return private_mean(records(ball, 20), ball, GDP(0.1), **EACH)
         case "refined region":
             return private_region(narrow, FAR, GDP(1.0), refine=True, **EACH)
         case "refined interval":
-            return private_interval(narrow, FAR, GDP(1.0), refine=True, **EACH)
+            return private_variance_interval(narrow, FAR, GDP(1.0), refine=True, **EACH)
         case "refined test":
-            return private_test(narrow, narrow[:2000], FAR, GDP(0.5), refine=True, **EACH)
+            return private_two_sample_test(narrow, narrow[:2000], FAR, GDP(0.5), refine=True, **EACH)
         case "test":
-            return private_test(X, records(SPHERE, 50), SPHERE, GDP(1.0), **EACH)
+            return private_two_sample_test(X, records(SPHERE, 50), SPHERE, GDP(1.0), **EACH)
         case "median":
             return private_median(records(PLANE, 400), PLANE, GDP(1.0), **EACH)
         case "components":
-            return private_components(records(PLANE), PLANE, GDP(1.0), count=2, **EACH)
+            return private_pga(records(PLANE), PLANE, GDP(1.0), count=2, **EACH)
         case "classes":
-            return private_classes(records(PLANE), ["a", "b"] * 30, PLANE, GDP(1.0), classes=["a", "b"], **EACH)
+            return private_lda(records(PLANE), ["a", "b"] * 30, PLANE, GDP(1.0), classes=["a", "b"], **EACH)
         case "public classes":
-            return private_classes(
+            return private_lda(
                 records(PLANE), ["a", "b"] * 30, PLANE, GDP(1.0), classes=["a", "b"], labels_public=True, **EACH
             )
         case "regression":
@@ -705,8 +705,8 @@ def test_objects_are_held_to_what_files_are_held_to(changes):
 def test_a_conclusion_from_an_altered_release_is_refused():
     region, interval = honest("region"), honest("interval")
     less = replace(region.mean.release, scale=region.mean.scale / 2)
-    assert not verify(Region(replace(region.release, steps=(less,)))).ok
-    assert not verify(Interval(replace(interval.release, tol=0.0))).ok
+    assert not verify(ConfidenceRegion(replace(region.release, steps=(less,)))).ok
+    assert not verify(VarianceInterval(replace(interval.release, tol=0.0))).ok
     test = honest("test")
     assert not verify(TwoSampleTest(test.first, test.first)).ok
 

@@ -101,15 +101,17 @@ def test_what_is_not_covered_is_what_was_done(ball, estimand, expected, arithmet
 
 CONCLUSIONS = {
     "region": lambda **more: dpm.private_region(X, BALL, dpm.GDP(1.0), units=dpm.EACH_RECORD, **more),
-    "interval": lambda **more: dpm.private_interval(X, BALL, dpm.GDP(1.0), units=dpm.EACH_RECORD, **more),
-    "test": lambda **more: dpm.private_test(X[:300], X[300:], BALL, dpm.GDP(1.0), units=dpm.EACH_RECORD, **more),
-    "groups": lambda **more: dpm.private_groups(
+    "interval": lambda **more: dpm.private_variance_interval(X, BALL, dpm.GDP(1.0), units=dpm.EACH_RECORD, **more),
+    "test": lambda **more: dpm.private_two_sample_test(
+        X[:300], X[300:], BALL, dpm.GDP(1.0), units=dpm.EACH_RECORD, **more
+    ),
+    "groups": lambda **more: dpm.private_k_sample_test(
         X, np.arange(len(X)) % 3, BALL, dpm.GDP(1.0), units=dpm.EACH_RECORD, classes=[0, 1, 2], **more
     ),
-    "classes": lambda **more: dpm.private_classes(
+    "classes": lambda **more: dpm.private_lda(
         X, np.arange(len(X)) % 3, BALL, dpm.GDP(1.0), units=dpm.EACH_RECORD, classes=[0, 1, 2], **more
     ),
-    "components": lambda **more: dpm.private_components(X, BALL, dpm.GDP(1.0), units=dpm.EACH_RECORD, **more),
+    "components": lambda **more: dpm.private_pga(X, BALL, dpm.GDP(1.0), units=dpm.EACH_RECORD, **more),
     "median": lambda **more: dpm.private_median(X, BALL, dpm.GDP(1.0), units=dpm.EACH_RECORD, **more),
     "regression": lambda **more: dpm.private_regression(
         X, np.linspace(0.0, 1.0, len(X)), BALL, dpm.GDP(1.0), units=dpm.EACH_RECORD, covariate_range=(0, 1), **more
@@ -141,6 +143,6 @@ def test_a_test_is_as_exact_as_both_of_its_groups(group):
 def test_a_conclusion_is_as_exact_as_its_steps():
     release = CONCLUSIONS["region"]().release
     step = replace(release.steps[0], arithmetic=FLOAT, grid=None, drawn=None)
-    region = dpm.Region(replace(release, steps=(step,)))
+    region = dpm.ConfidenceRegion(replace(release, steps=(step,)))
     assert region.release.arithmetic == "exact"
     assert not region.is_exact

@@ -13,12 +13,12 @@ import numpy as np
 from dpmanifold import frechet
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
-from dpmanifold.inference import Interval, Region
+from dpmanifold.inference import ConfidenceRegion, VarianceInterval
 from dpmanifold.inference.hotelling import exceedance
 from dpmanifold.manifolds import SPD, Euclidean, Hyperbolic, KendallShapes, Manifold, Sphere
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import GDP, Promise
-from dpmanifold.stats import private_region, private_statistic, private_test
+from dpmanifold.stats import private_region, private_statistic, private_two_sample_test
 from dpmanifold.stats.inputs import EACH_RECORD
 
 UNITS = 600
@@ -103,16 +103,16 @@ CASES: dict[str, Callable[[np.random.Generator], tuple[Array, Ball, Array]]] = {
 }
 
 
-def region_about_a_mean(X: Array, ball: Ball, privacy: Promise, rng: Rng, level: float = 0.95) -> Region:
+def region_about_a_mean(X: Array, ball: Ball, privacy: Promise, rng: Rng, level: float = 0.95) -> ConfidenceRegion:
     """Return a region from a mean and a second moment about it, as curved spaces have it, on any space."""
-    return Region(
+    return ConfidenceRegion(
         private_statistic(X, ball, privacy, statistic="second moment", units=EACH_RECORD, confirm=True, rng=rng), level
     )
 
 
-def interval_about_a_mean(X: Array, ball: Ball, privacy: Promise, rng: Rng, level: float = 0.95) -> Interval:
+def interval_about_a_mean(X: Array, ball: Ball, privacy: Promise, rng: Rng, level: float = 0.95) -> VarianceInterval:
     """Return an interval from a mean and two moments about it, as curved spaces have it, on any space."""
-    return Interval(
+    return VarianceInterval(
         private_statistic(X, ball, privacy, statistic="fourth moment", units=EACH_RECORD, confirm=True, rng=rng), level
     )
 
@@ -168,7 +168,9 @@ def _test_once(job: tuple[str, float, float, int]) -> float:
     X = space.exp_coords(space.origin, in_ball(space.dim, 0.7 * radius, GROUP, rng))
     Y = space.exp_coords(truth, in_ball(space.dim, 0.7 * radius, GROUP, rng))
     if math.isfinite(mu):
-        return float(private_test(X, Y, ball, GDP(mu), units=EACH_RECORD, confirm=True, rng=rng).p_value < 0.05)
+        return float(
+            private_two_sample_test(X, Y, ball, GDP(mu), units=EACH_RECORD, confirm=True, rng=rng).p_value < 0.05
+        )
     return float(hotelling_p_value(X, Y, ball) < 0.05)
 
 

@@ -19,7 +19,6 @@ from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PureDP
 from dpmanifold.records import ball_from_dict, read_record
 from dpmanifold.release import Release
 from dpmanifold.stats.shaping import PRIVATE
-from dpmanifold.stats.shrinkage import JAMES_STEIN
 
 WHOLE_SPACE = "whole-space"
 PRODUCT = "product:"  # and the name of its factors: a space for records that are stacks of so many points
@@ -224,24 +223,6 @@ def shape_of(text: str | None) -> Any:
     'private'
     """
     return text if text is None or text == PRIVATE else data.load_array(text)
-
-
-def shrink_of(text: str, none: bool = False) -> str | None:
-    """Return how a draw is moved towards the centre, as the library takes it.
-
-    Examples
-    --------
-    >>> shrink_of("none"), shrink_of("james-stein")
-    (None, 'james-stein')
-    """
-    words = ("auto", JAMES_STEIN, "none")
-    if text not in words:
-        raise InvalidArgumentError(
-            "`shrink` must be one of {words}, got {text!r}.", words=Public(", ".join(words)), text=text
-        )
-    if none and text == JAMES_STEIN:
-        raise InvalidArgumentError("`shrink` {text} and `no_shrink` contradict each other. Leave one out.", text=text)
-    return None if none or text == "none" else text
 
 
 def read_ball(path: str) -> Ball:

@@ -59,7 +59,7 @@ def check(
     space: Annotated[str | None, typer.Option(help="As in dpm mean: also check that records are its points.")] = None,
     units: Annotated[str | None, typer.Option(help="As in dpm mean: also check and count the ids.")] = None,
     labels: Annotated[
-        str | None, typer.Option(help="As in dpm means: a column of classes, to be read as well.")
+        str | None, typer.Option(help="As in dpm class-means: a column of classes, to be read as well.")
     ] = None,
 ) -> None:
     """Read all files and say what is wrong with them: formats, columns, damage, ids. NOT PRIVATE: for the curator.

@@ -7,7 +7,7 @@ every refusal that can be foreseen.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -193,13 +193,25 @@ def shared_options(
         rest = [parameter for parameter in own if parameter.name not in leading]
         parameters = sorted([*first, shared[0], *rest, *shared[1:]], key=lambda p: p.default is not p.empty)
         parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters]
-        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        run.__annotations__ = {p.name: p.annotation for p in parameters}
-        run.__name__, run.__doc__ = function.__name__, function.__doc__
-        del run.__wrapped__  # type: ignore[attr-defined]
-        return run
+        return dressed(run, parameters, function.__name__, function.__doc__)
 
     return decorate
+
+
+def parameter(name: str, annotation: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
+    """Return a parameter of a command."""
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def dressed(
+    run: Callable[..., None], parameters: Sequence[inspect.Parameter], name: str, words: str | None
+) -> Callable[..., None]:
+    """Return a guarded function with the parameters that typer is to read."""
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    run.__name__, run.__doc__ = name, words
+    del run.__wrapped__  # type: ignore[attr-defined]
+    return run
 
 
 def private_command(

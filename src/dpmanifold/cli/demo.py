@@ -20,7 +20,7 @@ from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.linalg import logm
 from dpmanifold.privacy import GDP, Budget, in_plain_words
 from dpmanifold.release import Release
-from dpmanifold.stats import EACH_RECORD, compare, plan_mean, private_means, private_region, verify
+from dpmanifold.stats import EACH_RECORD, compare, plan_mean, private_class_means, private_region, verify
 
 # A larger ridge than the usual 1e-6 gives a smaller ball, and for digits nothing worth keeping is below it.
 _ETA = 1e-3
@@ -64,7 +64,9 @@ def demo(
     _part("3. release: one mean per digit, each in a smaller ball found privately")
     budget = Budget(_TOTAL)
     classes = list(range(10))
-    means = private_means(records, labels, ball, _MEANS, units=EACH_RECORD, classes=classes, refine=True, budget=budget)
+    means = private_class_means(
+        records, labels, ball, _MEANS, units=EACH_RECORD, classes=classes, refine=True, budget=budget
+    )
     for digit, release in means.items():
         release.save(out / f"mean-{digit}.json")
     save_picture(means[0], out / "mean-0.png")

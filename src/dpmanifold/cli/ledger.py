@@ -155,10 +155,12 @@ def register(
     name: Annotated[
         str, typer.Argument(help="Its name in the ledger, as of a population. A changed file becomes its next version.")
     ],
-    labels: Annotated[str | None, typer.Option(help="As in dpm means: a column of classes, to ask by class.")] = None,
-    classes: Annotated[str | None, typer.Option(help="As in dpm means: the public list of classes.")] = None,
+    labels: Annotated[
+        str | None, typer.Option(help="As in dpm class-means: a column of classes, to ask by class.")
+    ] = None,
+    classes: Annotated[str | None, typer.Option(help="As in dpm class-means: the public list of classes.")] = None,
     labels_private: Annotated[
-        bool, typer.Option("--labels-private", help="Nobody may know who is in which class: for dpm classes alone.")
+        bool, typer.Option("--labels-private", help="Nobody may know who is in which class: for dpm lda alone.")
     ] = False,
     covariate: Annotated[
         str | None, typer.Option(help="As in dpm regression: a column of numbers, to regress on.")

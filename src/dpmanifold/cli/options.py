@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from dpmanifold.manifolds import SPACES
+from dpmanifold.stats import query
 
 _BALL, _PROMISE, _OUT = "The public ball", "The promise (one kind)", "What to write"
 _NUMBER = "NUMBER"
@@ -179,15 +180,8 @@ Rho = Annotated[
     str | None,
     typer.Option(metavar=_NUMBER, help="Zero-concentrated (zCDP). 0.5 is about --mu 1.", rich_help_panel=_PROMISE),
 ]
-Level = Annotated[float, typer.Option(help="Confidence, between 0 and 1.")]
-Mechanism = Annotated[str, typer.Option(help="auto, or a name from dpm mechanisms.")]
-Estimand = Annotated[
-    str | None,
-    typer.Option(
-        help="Which mean: frechet (default), tangent (at the ball's center: less noise on spheres and shapes) or "
-        "extrinsic (mean direction, Procrustes mean; with --ball whole-space no ball is needed)."
-    ),
-]
+Mechanism = Annotated[str, typer.Option(help=query.MECHANISM.help)]
+Estimand = Annotated[str | None, typer.Option(help=query.ESTIMAND.help)]
 Arithmetic = Annotated[
     str,
     typer.Option(
@@ -236,36 +230,6 @@ Normalize = Annotated[
 ]
 Labels = Annotated[str, typer.Option(help="One class per record: a column or key of the data, FILE, FILE:COLUMN.")]
 Classes = Annotated[str, typer.Option(help="The public list of classes: a,b,c or 0..9.")]
-EstimandOfInference = Annotated[
-    str | None,
-    typer.Option(
-        "--estimand",
-        help="Which mean: frechet (default), or tangent (at the ball's center), which takes one draw on every space.",
-    ),
-]
-Refine = Annotated[
-    bool,
-    typer.Option(
-        "--refine",
-        help="Spend a tenth (pure) or a fifth on a smaller ball first; skipped where useless (see dpm plan --refine).",
-    ),
-]
-Shape = Annotated[
-    str | None,
-    typer.Option(
-        help="Noise shaped like the data: a file with public records, taken about the center, or with second moments "
-        "(d, d) in coordinates there; or private, which spends three tenths on shape and radii. For flat spaces and "
-        "tangent means.",
-    ),
-]
-Shrink = Annotated[
-    str,
-    typer.Option(
-        help="Move the draw towards the center, the draw itself being kept as raw: auto (where that can only help), "
-        "james-stein (normal noise on flat spaces, three dimensions or more) or none.",
-    ),
-]
-NoShrink = Annotated[bool, typer.Option("--no-shrink", help="The same as --shrink none.")]
 Seed = Annotated[int | None, typer.Option(help="For simulations: repeatable, hence NOT PRIVATE.")]
 Out = Annotated[pathlib.Path, typer.Option(help="The release as JSON; - for standard output.", rich_help_panel=_OUT)]
 Npy = Annotated[pathlib.Path | None, typer.Option(help="The released value as .npy as well.", rich_help_panel=_OUT)]

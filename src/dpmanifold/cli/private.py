@@ -5,10 +5,11 @@ What they print is a function of what they release: nothing else about the recor
 
 from __future__ import annotations
 
+import inspect
 import os
 import pathlib
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -16,12 +17,14 @@ import typer
 
 from dpmanifold.ball import Ball
 from dpmanifold.cli import options
-from dpmanifold.cli.arguments import class_words, shape_of, shrink_of
+from dpmanifold.cli.arguments import class_words
+from dpmanifold.cli.build import command_of, option_parameter, option_values
 from dpmanifold.cli.command import (
     Asked,
     how_of,
     inputs_of,
     invalid_of,
+    parameter,
     private_command,
     question_of,
     refuse_mechanism,
@@ -37,21 +40,14 @@ from dpmanifold.cli.records import gathered, is_pattern, read
 from dpmanifold.cli.speech import say, say_json
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.files import sync_folder
-from dpmanifold.inference import Interval, Region
 from dpmanifold.progress import quietly
 from dpmanifold.records import ball_to_dict, write_record
 from dpmanifold.release import Release
 from dpmanifold.statistic import STATISTICS, Kind, statistic_named
-from dpmanifold.stats import (
-    compare,
-    private_ball,
-    private_interval,
-    private_mean,
-    private_means,
-    private_region,
-    private_statistic,
-    private_variance,
-)
+from dpmanifold.stats import compare, private_ball, private_class_means, private_statistic
+from dpmanifold.stats.ball import BALL_QUERY, COVERAGE
+from dpmanifold.stats.means import CLASS_MEANS, MEAN_QUERY
+from dpmanifold.stats.query import MECHANISM, REFINE
 
 
 def _refuse_reveal(words: dict[str, Any]) -> None:
@@ -59,24 +55,8 @@ def _refuse_reveal(words: dict[str, Any]) -> None:
         raise InvalidArgumentError("--reveal compares with the records themselves: it goes with --invalid raise only.")
 
 
-@private_command("npy", "picture", "links", refuse=_refuse_reveal)
-def mean(
-    asked: Asked,
-    estimand: options.Estimand = None,
-    mechanism: options.Mechanism = "auto",
-    refine: options.Refine = False,
-    shape: options.Shape = None,
-    shrink: options.Shrink = "auto",
-    no_shrink: options.NoShrink = False,
-    reveal: options.Reveal = False,
-) -> Release:
-    """Release a private mean: the Fréchet mean, or another by name."""
-    refuse_own_shape(shape, asked.words["path"])
-    release = private_mean(
-        *asked.about, estimand=estimand, mechanism=mechanism, refine=refine, shape=shape_of(shape),
-        shrink=shrink_of(shrink, no_shrink), **asked.terms,
-    )  # fmt: skip
-    return revealed(release, asked.question) if reveal else release
+def _compared(release: Release, asked: Asked, mine: Mapping[str, Any]) -> Release:
+    return revealed(release, asked.question) if mine["reveal"] else release
 
 
 def revealed(release: Release, asked: Question) -> Release:
@@ -87,21 +67,18 @@ def revealed(release: Release, asked: Question) -> Release:
     return replace(release, private=False, details=details)
 
 
-@shared_options("npy", "picture", "html")
-def means(
+mean = command_of(MEAN_QUERY, [parameter("reveal", options.Reveal, False)], _refuse_reveal, _compared)
+
+
+def _class_means(
     words: dict[str, Any],
-    labels: options.Labels,
-    classes: options.Classes,
-    out: Annotated[pathlib.Path, typer.Option(help="A folder: one JSON release per class.")],
-    space: Annotated[str | None, typer.Option(help="As in dpm mean; not with --images.")] = None,
-    images: Annotated[bool, typer.Option("--images", help="The records are images: use their descriptors.")] = False,
-    eta: Annotated[float, typer.Option(help="Ridge of the descriptors.")] = 1e-6,
-    estimand: options.Estimand = None,
-    mechanism: options.Mechanism = "auto",
-    refine: options.Refine = False,
-    shape: options.Shape = None,
-    shrink: options.Shrink = "auto",
-    no_shrink: options.NoShrink = False,
+    labels: str,
+    classes: str,
+    out: pathlib.Path,
+    space: str | None,
+    images: bool,
+    eta: float,
+    **chosen: Any,
 ) -> None:
     """Release one private mean per class. Labels, and who is in which class, are public."""
     words = with_array(words)
@@ -122,12 +99,12 @@ def means(
         raise InvalidArgumentError(f"--out {out} is a file. Give a folder.")
     if not out.parent.is_dir():
         raise InvalidArgumentError(f"--out {out}: the folder {out.parent} does not exist. Make it first.")
-    refuse_mechanism(mechanism)
+    refuse_mechanism(chosen["mechanism"])
     refuse_simulations(words)
     listed = class_words(classes)
     targets = {f"--out, class {word}": target_of(out, word) for word in listed} if out.is_dir() else {}
     check_targets(targets, words["force"], inputs_of({**words, "labels": labels}))
-    refuse_own_shape(shape, words["path"])
+    refuse_own_shape(chosen["shape"], words["path"])
     curator = teller(words["notice"], words["quiet"], words["dataset"] is not None)
     with paying(words) as payer, at_work(words):
         if images:
@@ -140,11 +117,28 @@ def means(
         records, ball, privacy = asked.about
         with quietly(words["quiet"]):
             names = question.classes(listed)
-            releases = private_means(
-                records, question.labels, ball, privacy, classes=names, estimand=estimand, mechanism=mechanism,
-                refine=refine, shape=shape_of(shape), shrink=shrink_of(shrink, no_shrink), **asked.terms,
-            )  # fmt: skip
+            given = {**asked.terms, **option_values(CLASS_MEANS, chosen)}
+            releases = private_class_means(records, question.labels, ball, privacy, classes=names, **given)
         _write_all(releases, out, words["as_json"], payer.remark)
+
+
+_class_means.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+    [
+        parameter("words", dict[str, Any]),
+        parameter("labels", options.Labels),
+        parameter("classes", options.Classes),
+        parameter("out", Annotated[pathlib.Path, typer.Option(help="A folder: one JSON release per class.")]),
+        parameter("space", Annotated[str | None, typer.Option(help="As in dpm mean; not with --images.")], None),
+        parameter(
+            "images",
+            Annotated[bool, typer.Option("--images", help="The records are images: use their descriptors.")],
+            False,
+        ),
+        parameter("eta", Annotated[float, typer.Option(help="Ridge of the descriptors.")], 1e-6),
+        *map(option_parameter, CLASS_MEANS.options),
+    ]
+)
+class_means = shared_options("npy", "picture", "html")(_class_means)
 
 
 def _one_path(paths: Sequence[str]) -> str:
@@ -213,48 +207,22 @@ def descriptors(
     )
 
 
-@private_command()
-def variance(
-    asked: Asked,
-    about: Annotated[pathlib.Path | None, typer.Option(help="A released mean to take it about: costs less.")] = None,
-) -> Release:
-    """Release a private Fréchet variance."""
-    return private_variance(*asked.about, about=None if about is None else Release.load(about), **asked.terms)
-
-
-@private_command("npy", "picture", "links")
-def region(
-    asked: Asked,
-    level: options.Level = 0.95,
-    estimand: options.EstimandOfInference = None,
-    refine: options.Refine = False,
-) -> Region:
-    """Release a mean with a confidence region for the population's."""
-    return private_region(*asked.about, level=level, estimand=estimand, refine=refine, **asked.terms)
-
-
-@private_command("picture")
-def interval(asked: Asked, level: options.Level = 0.95, refine: options.Refine = False) -> Interval:
-    """Release a Fréchet variance with a confidence interval for the population's."""
-    return private_interval(*asked.about, level=level, refine=refine, **asked.terms)
-
-
 def _refuse_statistic(words: dict[str, Any]) -> None:
     try:
-        statistic = statistic_named(words["name"])
+        found = statistic_named(words["name"])
     except InvalidArgumentError:
         known = ", ".join(name.replace(" ", "-") for name in STATISTICS.names())
         raise InvalidArgumentError(f"there is no statistic {words['name']!r}. Give one of {known}.") from None
-    if words["npy"] is not None and statistic.kind is Kind.BALL:
-        raise InvalidArgumentError(f"--npy holds numbers, and a {statistic.name} is none. Leave it out.")
+    if words["npy"] is not None and found.kind is Kind.BALL:
+        raise InvalidArgumentError(f"--npy holds numbers, and a {found.name} is none. Leave it out.")
 
 
 @private_command("npy", "picture", leading=("name",), refuse=_refuse_statistic)
-def release(
+def statistic(
     asked: Asked,
     name: Annotated[str, typer.Argument(help="The statistic: a name from dpm statistics.")],
-    mechanism: options.Mechanism = "auto",
-    refine: options.Refine = False,
+    mechanism: Annotated[str, typer.Option(help=MECHANISM.help)] = "auto",
+    refine: Annotated[bool, typer.Option("--refine", help=REFINE.help)] = False,
 ) -> Release:
     """Release any statistic by name: those of dpm statistics, others' included."""
     # Not every statistic knows of smaller balls: one that does not refuses to be asked for them.
@@ -262,17 +230,19 @@ def release(
     return private_statistic(*asked.about, statistic=name, mechanism=mechanism, **terms)
 
 
-@shared_options("npy", "picture", "html", "ball")
+@shared_options("npy", "links", "ball")
 def ball(
     words: dict[str, Any],
     units: options.MaybeUnits = None,
-    coverage: Annotated[float, typer.Option(help="Share of the units the new ball should hold.")] = 0.95,
+    coverage: Annotated[float, typer.Option(help=COVERAGE.help)] = 0.95,
     public: Annotated[bool, typer.Option("--public", help="The records are public: no promise, no noise.")] = False,
 ) -> None:
     """Release a small ball inside a large public one (its cost comes on top of what is made with it)."""
     out = words["out"]
     words = with_array(words)
-    outputs = Outputs(out, force=words["force"]).check(inputs_of({**words, "units": units}))
+    outputs = Outputs(out, None, words["picture"], words["html"], words["force"]).check(
+        inputs_of({**words, "units": units})
+    )
     curator = teller(words["notice"], words["quiet"], words["dataset"] is not None)
     if public:
         private = [words[name] for name in ("radius", "epsilon", "delta", "mu", "rho", "seed")]
@@ -294,3 +264,7 @@ def ball(
         with quietly(words["quiet"]):
             result = private_ball(*asked.about, coverage=coverage, **asked.terms)
         outputs.write(result, words["as_json"], payer.remark)
+
+
+OWN = {MEAN_QUERY.name: mean, CLASS_MEANS.name: class_means, BALL_QUERY.name: ball}
+"""Commands that do more than their query."""

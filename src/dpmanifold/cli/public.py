@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pathlib
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -15,6 +16,8 @@ from dpmanifold import sensitivity
 from dpmanifold.ball import Ball
 from dpmanifold.cli import options
 from dpmanifold.cli.arguments import ball_of, class_words, promise_of, shape_of, space_of
+from dpmanifold.cli.build import planned_options
+from dpmanifold.cli.command import dressed, parameter
 from dpmanifold.cli.failures import guarded
 from dpmanifold.cli.outputs import check_targets, require_plots, save_picture
 from dpmanifold.cli.speech import say, say_json, say_table
@@ -28,9 +31,9 @@ from dpmanifold.sensitivity import Sensitivity
 from dpmanifold.statistic import STATISTICS
 from dpmanifold.stats import Outlook, needed_promise, needed_units
 from dpmanifold.stats import plan as planned
-from dpmanifold.stats.classes import ClassPlan
-from dpmanifold.stats.outlook import groups_of
+from dpmanifold.stats.means import MEAN_QUERY
 from dpmanifold.stats.prospects import USUAL_FILL
+from dpmanifold.stats.query import QUERIES, query_named
 from dpmanifold.stats.refine import SMALL_FILL
 
 _COLUMNS = """\
@@ -144,7 +147,7 @@ def mechanisms(as_json: options.Json = False) -> None:
 
 @guarded
 def statistics(as_json: options.Json = False) -> None:
-    """List the statistics that dpm release and dpm plan --statistic take, those of other packages included."""
+    """List the statistics that dpm statistic and dpm plan --statistic take, those of other packages included."""
     rows = [{"name": one.name, "words": one.words, "kind": one.kind.value} for one in STATISTICS]
     if as_json:
         say_json(rows)
@@ -156,99 +159,114 @@ def statistics(as_json: options.Json = False) -> None:
         table.add_row(row["name"].replace(" ", "-"), row["words"], row["kind"])
     say_table(table)
     say(
-        "dpm plan --statistic also takes region, interval, test, groups, classes and regression, which are made of "
-        "some of them."
+        f"dpm plan --statistic also takes {', '.join(name for name in QUERIES.names() if name not in STATISTICS)}, "
+        "which are made of some of them."
     )
 
 
+_PLAN = (
+    parameter(
+        "units",
+        Annotated[
+            list[int],
+            typer.Option("-n", "--number", help="Number of units (people), public; one -n for each group of a test."),
+        ],
+    ),
+    parameter("space", options.Space),
+    parameter("size", options.SizeAlone, None),
+    parameter("radius", options.Radius, None),
+    parameter("center", options.Center, None),
+    parameter("source", options.Source, ""),
+    parameter("ball", options.BallFile, None),
+    parameter("epsilon", options.Epsilon, None),
+    parameter("delta", options.Delta, None),
+    parameter("mu", options.Mu, None),
+    parameter("rho", options.Rho, None),
+    parameter(
+        "statistic",
+        Annotated[str, typer.Option(help="What to plan: a private command, or a name from dpm statistics.")],
+        MEAN_QUERY.name,
+    ),
+    parameter(
+        "classes",
+        Annotated[str | None, typer.Option(help="Of a discriminant: the public list, a,b,c or 0..9, or how many.")],
+        None,
+    ),
+    *planned_options(),
+    parameter(
+        "error", Annotated[float | None, typer.Option(help="Also say what an expected error of this size needs.")], None
+    ),
+    parameter(
+        "everything", Annotated[bool, typer.Option("--all", help="Also mechanisms that are taken by name only.")], False
+    ),
+    parameter(
+        "labels_public", Annotated[bool, typer.Option("--labels-public", help="Of a discriminant, as there.")], False
+    ),
+    parameter(
+        "covariate_public",
+        Annotated[bool, typer.Option("--covariate-public", help="Of a regression, as there.")],
+        False,
+    ),
+    parameter(
+        "fill",
+        Annotated[
+            float | None,
+            typer.Option(
+                help=f"The data lie within this share of the radius of their mean: for --refine ({SMALL_FILL:g} if "
+                f"left out), regions and tests ({USUAL_FILL:g})."
+            ),
+        ],
+        None,
+    ),
+    parameter("picture", options.Picture, None),
+    parameter("force", options.Force, False),
+    parameter("as_json", options.Json, False),
+)
+# What a plan is told as it is said.
+_TOLD = ("everything", "labels_public", "covariate_public", "fill", *(option.name for option in planned_options()))
+
+
 @guarded
-def plan(
-    units: Annotated[
-        list[int],
-        typer.Option("-n", "--number", help="Number of units (people), public; for a test or groups one -n each."),
-    ],
-    space: options.Space,
-    size: options.SizeAlone = None,
-    radius: options.Radius = None,
-    center: options.Center = None,
-    source: options.Source = "",
-    ball: options.BallFile = None,
-    epsilon: options.Epsilon = None,
-    delta: options.Delta = None,
-    mu: options.Mu = None,
-    rho: options.Rho = None,
-    statistic: Annotated[
-        str,
-        typer.Option(
-            help="What to plan: a name from dpm statistics, or region, interval, test, groups, classes, regression."
-        ),
-    ] = "mean",
-    classes: Annotated[
-        str | None, typer.Option(help="For --statistic classes: the public list, a,b,c or 0..9, or how many.")
-    ] = None,
-    estimand: options.Estimand = None,
-    error: Annotated[float | None, typer.Option(help="Also say what an expected error of this size needs.")] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Also mechanisms that are taken by name only.")] = False,
-    labels_public: Annotated[bool, typer.Option("--labels-public", help="For --statistic classes.")] = False,
-    count: Annotated[int | None, typer.Option(help="For --statistic components: how many.")] = None,
-    covariate_public: Annotated[bool, typer.Option("--covariate-public", help="For --statistic regression.")] = False,
-    refine: Annotated[
-        bool | None,
-        typer.Option("--refine/--no-refine", help="With a smaller ball first; of means also say if that helps."),
-    ] = None,
-    shape: Annotated[
-        str | None, typer.Option(help="Also say what --shape would do: a file as in dpm mean, or private.")
-    ] = None,
-    fill: Annotated[
-        float | None,
-        typer.Option(
-            help=f"The data lie within this share of the radius of their mean: for --refine ({SMALL_FILL:g} if left "
-            f"out), regions and tests ({USUAL_FILL:g})."
-        ),
-    ] = None,
-    picture: options.Picture = None,
-    force: options.Force = False,
-    as_json: options.Json = False,
+def _plan(
+    units: list[int], space: str, statistic: str, error: float | None, picture: pathlib.Path | None, **said: Any
 ) -> None:
     """Say what to expect of a private mean, or of another statistic: noise and refusals. Touches no data."""
-    where = space_of(space, size)
-    if ball is None and center is None and radius is not None:
-        chosen = Ball(where, where.origin, radius, source)  # the same plan wherever the centre is
+    where = space_of(space, said["size"])
+    if said["ball"] is None and said["center"] is None and said["radius"] is not None:
+        chosen = Ball(where, where.origin, said["radius"], said["source"])  # the same plan wherever the centre is
     else:
-        chosen = ball_of(where, radius, center, source, ball)
-    privacy = promise_of(epsilon, delta, mu, rho)
+        chosen = ball_of(where, said["radius"], said["center"], said["source"], said["ball"])
+    privacy = promise_of(said["epsilon"], said["delta"], said["mu"], said["rho"])
     if picture is not None:
-        check_targets({"--picture": picture}, force, {"--center": center, "--ball": ball})
+        check_targets({"--picture": picture}, said["force"], {"--center": said["center"], "--ball": said["ball"]})
         require_plots()
-    given = {"estimand": estimand, "everything": everything or None, "refine": refine, "fill": fill, "count": count,
-             "shape": shape_of(shape), "classes": _number_of_classes(classes),
-             "labels_public": labels_public or None, "covariate_public": covariate_public or None}  # fmt: skip
-    asked: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    groups = groups_of(statistic)
+    given = {**{name: said[name] for name in _TOLD}, "classes": _number_of_classes(said["classes"])}
+    asked = {name: value for name, value in given.items() if value is not None and value is not False}
+    if said["refine"] is False:
+        asked["refine"] = False
+    if "shape" in asked:
+        asked["shape"] = shape_of(asked["shape"])
+    groups = query_named(statistic).sample.groups
     _refuse_counts(len(units), groups)
-    if statistic == ClassPlan.label and classes is None:
-        raise InvalidArgumentError("--statistic classes needs --classes: the public list of them, or how many.")
     found = planned(units if groups > 1 else units[0], chosen, privacy, statistic=statistic, **asked)
-    if isinstance(found, Outlook):
-        if error is not None:
+    needs: dict[str, Any] = {}
+    sentences: list[str] = []
+    if error is not None:
+        if isinstance(found, Outlook):
             raise InvalidArgumentError("--error is about means: leave it out for another statistic.")
-        if picture is not None:
-            save_picture(found, picture)
-        if as_json:
-            say_json(found.to_dict())
-            return
-        say_table(found.table())
-        say("\n".join(map(words_of, found.sentences())))
-        return
-    needs, sentences = ({}, []) if error is None else _needs(error, units[0], chosen, privacy, estimand)
+        needs, sentences = _needs(error, units[0], chosen, privacy, said["estimand"])
     if picture is not None:
         save_picture(found, picture)
-    if as_json:
+    if said["as_json"]:
         say_json({**found.to_dict(), **needs})
         return
     say_table(found.table())
     factor = [] if where.factor_of is None else [_FACTOR.format(where.factor_of)]
-    say("\n".join([_COLUMNS, *factor, "", *map(words_of, found.sentences()), *sentences]))
+    columns = [] if isinstance(found, Outlook) else [_COLUMNS, *factor, ""]
+    say("\n".join([*columns, *map(words_of, found.sentences()), *sentences]))
+
+
+plan = dressed(_plan, _PLAN, "plan", _plan.__doc__)
 
 
 def _number_of_classes(text: str | None) -> int | None:

@@ -11,8 +11,10 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from dpmanifold.cli import classes, components, groups, median, options, private, regression, two_sample
+from dpmanifold.cli import options
 from dpmanifold.cli.arguments import promise_of
+from dpmanifold.cli.build import known_queries, planned_options
+from dpmanifold.cli.command import dressed, parameter
 from dpmanifold.cli.failures import guarded
 from dpmanifold.cli.remote_asking import (
     BallOrId,
@@ -28,6 +30,7 @@ from dpmanifold.cli.remote_asking import (
 )
 from dpmanifold.cli.speech import say, say_json, say_table
 from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.stats.query import query_named
 
 app = typer.Typer(
     help="Ask a service for releases of data that stay where they are (dpm serve).\n\n"
@@ -88,41 +91,45 @@ def datasets(url: Url = None, as_json: options.Json = False) -> None:
 
 
 @guarded
-def plan(
-    statistic: Annotated[str, typer.Argument(help="What to plan: mean, region, ..., or a name from dpm statistics.")],
-    dataset: DataSet,
-    epsilon: options.Epsilon = None,
-    delta: options.Delta = None,
-    mu: options.Mu = None,
-    rho: options.Rho = None,
-    radius: options.Radius = None,
-    center: options.Center = None,
-    source: options.Source = "",
-    ball: BallOrId = None,
-    estimand: options.Estimand = None,
-    refine: Annotated[bool | None, typer.Option("--refine/--no-refine", help="With a smaller ball first.")] = None,
-    count: Annotated[int | None, typer.Option(help="For components: how many.")] = None,
-    coverage: Annotated[float | None, typer.Option(help="For ball: the share of the units that it is to hold.")] = None,
-    error: Annotated[float | None, typer.Option(help="Also say what an expected error of this size needs.")] = None,
-    url: Url = None,
-    as_json: options.Json = False,
+def _plan(
+    statistic: str, dataset: str, ball: str | None, error: float | None, url: str | None, as_json: bool, **said: Any
 ) -> None:
     """Say what to expect of a release, what it costs and what is left then. Spends nothing.
 
     --json is what dpm plan --json says of the same numbers.
     """
-    privacy = promise_of(epsilon, delta, mu, rho)
-    given = {"estimand": estimand, "refine": refine, "count": count, "coverage": coverage}
-    said: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    privacy = promise_of(said["epsilon"], said["delta"], said["mu"], said["rho"])
+    names = [option.name for option in planned_options()]
+    asked = {name: said[name] for name in names if said[name] is not None}
     with service_exit_codes(), connected(url) as client:
-        words = {"radius": radius, "center": center, "source": source, "ball": ball}
-        chosen = ball_said(words, dataset, client)
-        found = client.plan(dataset, privacy, statistic=statistic, ball=chosen, error=error, **said)
+        chosen = ball_said({**said, "ball": ball}, dataset, client)
+        found = client.plan(dataset, privacy, statistic=statistic, ball=chosen, error=error, **asked)
         if as_json:
             say_json(found)
             return
         _say_plan(found)
-        _say_price(client.price(dataset, privacy, statistic=statistic, ball=chosen, **said))
+        _say_price(client.price(dataset, privacy, statistic=statistic, ball=chosen, **asked))
+
+
+_PLAN = (
+    parameter("statistic", Annotated[str, typer.Argument(help="What to plan: mean, region, ..., or a statistic.")]),
+    parameter("dataset", DataSet),
+    parameter("epsilon", options.Epsilon, None),
+    parameter("delta", options.Delta, None),
+    parameter("mu", options.Mu, None),
+    parameter("rho", options.Rho, None),
+    parameter("radius", options.Radius, None),
+    parameter("center", options.Center, None),
+    parameter("source", options.Source, ""),
+    parameter("ball", BallOrId, None),
+    *planned_options(),
+    parameter(
+        "error", Annotated[float | None, typer.Option(help="Also say what an expected error of this size needs.")], None
+    ),
+    parameter("url", Url, None),
+    parameter("as_json", options.Json, False),
+)
+plan = dressed(_plan, _PLAN, "plan", _plan.__doc__)
 
 
 def _say_plan(found: Mapping[str, Any]) -> None:
@@ -188,13 +195,11 @@ def fetch(
     as_json: options.Json = False,
 ) -> None:
     """Write a release that was asked for before, once it is published; of means by class --out is a folder."""
-    from dpmanifold.remote.asking import kind_of
-
     words = {"out": out, "npy": npy, "picture": picture, "links": links, "html": html, "coordinates": coordinates,
              "force": force}  # fmt: skip
     with service_exit_codes(), connected(url) as client:
         handle = client.release(release)
-        writer = Writer.of(words, kind_of(str(handle.view.get("statistic"))) is dict)
+        writer = Writer.of(words, query_named(handle.view.get("statistic")).result is dict)
         writer.receive(handle, quiet, timeout, as_json)
 
 
@@ -251,19 +256,6 @@ for name, command in (
     ("history", history),
 ):
     app.command(name=name)(command)
-for name, local in (
-    ("ball", private.ball),
-    ("mean", private.mean),
-    ("means", private.means),
-    ("variance", private.variance),
-    ("interval", private.interval),
-    ("region", private.region),
-    ("test", two_sample.two_sample),
-    ("groups", groups.groups),
-    ("classes", classes.classes),
-    ("components", components.components),
-    ("median", median.median),
-    ("regression", regression.regression),
-):
-    app.command(name=name, rich_help_panel=_RELEASES)(asking(local, name))
-app.command(name="release", rich_help_panel=_RELEASES)(asking(private.release, None))
+for query in known_queries():
+    app.command(name=query.name, rich_help_panel=_RELEASES)(asking(query))
+app.command(name="statistic", rich_help_panel=_RELEASES)(asking(None))

@@ -1,7 +1,7 @@
-"""The commands that ask a service for releases: each is made of the local command of its name.
+"""The commands that ask a service for releases: each is made from its query, as the local command is.
 
 What a local command says about records, a steward has said when they were registered; everything else means the same
-here and there, and is taken from the local command's own signature.
+here and there.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpmanifold.ball import Ball
-from dpmanifold.cli.arguments import WHOLE_SPACE, ball_of, promise_of, shrink_of
-from dpmanifold.cli.command import refuse_mechanism
+from dpmanifold.cli.arguments import WHOLE_SPACE, ball_of, promise_of
+from dpmanifold.cli.build import option_parameter, option_value, summary
+from dpmanifold.cli.command import _shared, dressed, parameter, refuse_mechanism
 from dpmanifold.cli.failures import FAULT, PROMISE_IMPOSSIBLE, guarded, kept
 from dpmanifold.cli.outputs import Outputs, check_targets, refuse_stdout
 from dpmanifold.cli.private import in_a_line, target_of, write_releases
@@ -27,6 +28,7 @@ from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.manifolds import space_from_text
 from dpmanifold.progress import quietly
 from dpmanifold.release import Release
+from dpmanifold.stats.query import Query, query_named
 
 if TYPE_CHECKING:
     from dpmanifold.remote import Client, Pending
@@ -80,76 +82,57 @@ Coordinates = Annotated[
     str | None, typer.Option(help="Tell a mean in these coordinates, too: lonlat, decinc, poincare, ...")
 ]
 About = Annotated[str | None, typer.Option(metavar="ID", help="The release of a mean to take it about: costs less.")]
-Shape = Annotated[
-    str | None,
-    typer.Option(metavar="private", help="Noise shaped like the data, which takes three tenths."),
-]
-# What a local command says that means the same here; what its call is told, and what is said in other words.
+# What all private commands say and means the same here; and when a release is asked for.
 _SAME = ("epsilon", "delta", "mu", "rho", "radius", "center", "source", "quiet", "npy", "picture", "links", "html",
          "force", "as_json")  # fmt: skip
-_TOLD = ("estimand", "mechanism", "refine", "shrink", "level", "coverage", "count")
-_OTHERWISE: dict[str, Any] = {"shape": Shape, "about": About, "ball": BallOrId, "coordinates": Coordinates}
-_WHEN = (("key", Key, None), ("url", Url, None), ("no_wait", NoWait, False), ("timeout", Timeout, None))
+_WHEN = (
+    parameter("key", Key, None),
+    parameter("url", Url, None),
+    parameter("no_wait", NoWait, False),
+    parameter("timeout", Timeout, None),
+)
 
 
-def asking(local: Callable[..., None], name: str | None) -> Callable[..., None]:
-    """Return the command that asks a service for what a local command releases.
-
-    Parameters
-    ----------
-    local : the command whose words are taken
-    name : of the call; None where the first argument names the statistic
-    """
-    had = inspect.signature(local, eval_str=True).parameters
-    told = [option for option in (*_TOLD, "shape", "about") if option in had and name is not None]
-    taken = [option for option in (*told, *(["no_shrink"] if "no_shrink" in had else []), *_SAME) if option in had]
-    if "picture" not in had:
-        taken = [option for option in taken if option != "links"]
-    found = [parameter(one, _OTHERWISE.get(one, had[one].annotation), had[one].default) for one in taken]
-    found += [parameter("coordinates", Coordinates, None)] if "links" in taken else []
-    found += [parameter("ball", BallOrId, None)]
-    first = [parameter("name", had["name"].annotation)] if name is None else []
-    out = Folder if "images" in had else MaybeOut
-    found = [*first, parameter("dataset", DataSet), parameter("out", out, None), *found]
+def asking(query: Query | None) -> Callable[..., None]:
+    """Return the command that asks a service for what a query releases; None: for a statistic that is named."""
+    by_class = query is not None and query.result is dict
+    views = ("npy", "picture") if query is None else query.views
+    left_out = {"npy", "picture", "links"} - set(views) | ({"html"} if by_class else set())
+    own = () if query is None else query.options
+    shared = inspect.signature(_shared, eval_str=True).parameters
+    first = [] if query is not None else [parameter("name", Annotated[str, typer.Argument(help="The statistic.")])]
+    parameters = [
+        *first,
+        parameter("dataset", DataSet),
+        parameter("out", Folder if by_class else MaybeOut, None),
+        *(option_parameter(one, str, help_text=one.help) if one.kind == "release" else option_parameter(one)
+          for one in own),
+        *(parameter(name, shared[name].annotation, shared[name].default) for name in _SAME if name not in left_out),
+        *([parameter("coordinates", Coordinates, None)] if "links" in views else []),
+        parameter("ball", BallOrId, None),
+        *_WHEN,
+    ]  # fmt: skip
 
     @guarded
     def run(**words: Any) -> None:
-        options = {option: words[option] for option in told}
-        if "shrink" in options:
-            options["shrink"] = shrink_of(options["shrink"], words["no_shrink"])
+        options = {option.name: words[option.name] for option in own}
+        for option in own:
+            if option.kind == "choice":
+                options[option.name] = option_value(option, words[option.name])
         with service_exit_codes():
-            _ask(words["name"] if name is None else name, words, options)
+            _ask(query_named(words["name"]) if query is None else query, words, options)
 
-    signature = inspect.Signature([*found, *(parameter(*one) for one in _WHEN)])
-    # What follows its first sentence is about records.
-    return dressed(run, signature, local.__name__, (local.__doc__ or "").partition(". ")[0].rstrip(".") + ".")
-
-
-def parameter(name: str, annotation: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
-    """Return a parameter of a command."""
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+    words = "Release any statistic by name." if query is None else summary(query)
+    return dressed(run, parameters, "statistic" if query is None else query.name, words)
 
 
-def dressed(
-    run: Callable[..., None], signature: inspect.Signature, name: str, words: str | None
-) -> Callable[..., None]:
-    """Return a function with the signature that typer is to read."""
-    run.__signature__ = signature  # type: ignore[attr-defined]
-    run.__annotations__ = {one.name: one.annotation for one in signature.parameters.values()}
-    run.__name__, run.__doc__ = name, words
-    del run.__wrapped__  # type: ignore[attr-defined]
-    return run
-
-
-def _ask(name: str, words: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+def _ask(query: Query, words: Mapping[str, Any], given: Mapping[str, Any]) -> None:
     """Check what can be checked, ask, wait, and write."""
-    from dpmanifold.remote.asking import kind_of
-
     privacy = promise_of(words["epsilon"], words["delta"], words["mu"], words["rho"])
     refuse_mechanism(given.get("mechanism", "auto"))
     if words["out"] is None and not words["no_wait"]:
         raise InvalidArgumentError("--out is missing: where the release is written. Or give --no-wait, and fetch it.")
-    by_class = kind_of(name) is dict
+    by_class = query.result is dict
     writer = Writer.of(words, by_class, given.get("mechanism", "auto"))
     with connected(words["url"]) as client:
         ball = ball_said(words, words["dataset"], client)
@@ -158,7 +141,7 @@ def _ask(name: str, words: Mapping[str, Any], given: Mapping[str, Any]) -> None:
             Views(words["coordinates"], words["links"]).check(space, words["picture"])
         if by_class:
             writer.check_classes(client.dataset(words["dataset"])["classes"] or ())
-        pending = client.ask(name, words["dataset"], privacy, ball=ball, key=words["key"], wait=False, **given)
+        pending = client.ask(query.name, words["dataset"], privacy, ball=ball, key=words["key"], wait=False, **given)
         if words["no_wait"]:
             tell_pending(pending, words["as_json"])
             return

@@ -10,7 +10,7 @@ from dpmanifold._check import Array
 from dpmanifold.data import landmark_links
 from dpmanifold.data.coordinates import system_of, to_coordinates
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.inference import Region
+from dpmanifold.inference import ConfidenceRegion
 from dpmanifold.manifolds import Manifold
 from dpmanifold.release import Release
 from dpmanifold.result import Result
@@ -77,7 +77,7 @@ PLAIN = Views()
 def _mean_of(result: Result) -> tuple[Array, Manifold] | None:
     """Return a released mean and its space; None for other results."""
     match result:
-        case Region():
+        case ConfidenceRegion():
             return result.center, result.space
         case Release() if result.definition.kind is Kind.POINT:
             return result.value, result.ball.space

@@ -1,6 +1,6 @@
 """scikit-learn adapters: a private mean, principal components, a minimum-distance classifier and a discriminant.
 
-They add nothing to what `private_mean`, `private_components`, `private_means` and `private_classes` promise; they carry
+They add nothing to what `private_mean`, `private_pga`, `private_class_means` and `private_lda` promise; they carry
 it through scikit-learn's tools, which fit the same records again and again. Every `fit` is a release of its own: all
 spend from one :class:`~dpmanifold.Budget`, or from one account of a ledger. `clone`, `get_params` and `set_params` hand
 on the very same object, and once it is spent `fit` raises :class:`~dpmanifold.BudgetError`.

@@ -157,7 +157,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         if isinstance(X, Registered):
             raise InvalidArgumentError(
                 "`X` must be records, got registered data, which scikit-learn would have to open before they are "
-                "paid for. Use private_mean or private_means."
+                "paid for. Use private_mean or private_class_means."
             )
         X = fetched(X, "X") if space is None or not fitting else space.from_card(X)
         plain = isinstance(X, np.ndarray) and X.dtype.kind in "iuf"

@@ -14,17 +14,17 @@ from dpmanifold._check import Array, FloatArray
 from dpmanifold._labels import plain_labels
 from dpmanifold.ball import Ball
 from dpmanifold.estimators.base import PrivateEstimator, marked_public, refuse_fractions, sorted_names
-from dpmanifold.inference import Discriminant
+from dpmanifold.inference import LinearDiscriminant
 from dpmanifold.privacy import Account, Budget, Promise
 from dpmanifold.release import Release
-from dpmanifold.stats.classes import private_classes
+from dpmanifold.stats.lda import private_lda
 from dpmanifold.stats.rows import refuse_other_rows
 
 
 class PrivateLDA(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
     """Classify by a linear discriminant of tangent coordinates: a private one beside pyRiemann's `TSclassifier`.
 
-    Every fit is one call of :func:`~dpmanifold.private_classes` under `privacy` and spends it from `budget`. Labels are
+    Every fit is one call of :func:`~dpmanifold.private_lda` under `privacy` and spends it from `budget`. Labels are
     private unless `labels_public=True`; either way the list of classes is public. A unit's records of a class are
     averaged first, and the covariance is that of such averages. The module's docstring says what of a pipeline is not
     private: scores, predictions for private records, and steps in front that learn from them.
@@ -35,11 +35,11 @@ class PrivateLDA(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
     classes : the public list of classes; a label outside it is an error
     priors : how frequent each class is where records to be classified are from, in the order of the sorted classes,
         if that is known; as released if left out
-    labels_public, refine, invalid : as in :func:`~dpmanifold.private_classes`, for `fit`
+    labels_public, refine, invalid : as in :func:`~dpmanifold.private_lda`, for `fit`
 
     Attributes
     ----------
-    discriminant_ : the :class:`~dpmanifold.Discriminant`, which can be saved, verified and drawn
+    discriminant_ : the :class:`~dpmanifold.LinearDiscriminant`, which can be saved, verified and drawn
     release_ : the release that it is computed from
     classes_ : the classes, sorted
     priors_ : the share of the units that each class has, with noise unless labels are public
@@ -64,7 +64,7 @@ class PrivateLDA(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
     (True, True)
     """
 
-    discriminant_: Discriminant
+    discriminant_: LinearDiscriminant
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class PrivateLDA(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         names = sorted_names(self.classes)
         records, labels = self._records(X, self._space(), y=y, fitting=True)
         refuse_fractions(names if self.invalid == "center" else [*names, *plain_labels(labels)])
-        found = private_classes(
+        found = private_lda(
             records,
             labels,
             self.ball,
@@ -131,7 +131,7 @@ class PrivateLDA(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
 
     # ---------------------------------------------------------------- what was released
 
-    def _fitted(self) -> Discriminant:
+    def _fitted(self) -> LinearDiscriminant:
         check_is_fitted(self)
         return self.discriminant_
 
@@ -157,7 +157,7 @@ class PrivateLDA(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
 
     # ---------------------------------------------------------------- telling classes
 
-    def _scores(self, X: object) -> tuple[Discriminant, Array]:
+    def _scores(self, X: object) -> tuple[LinearDiscriminant, Array]:
         found = self._fitted()
         return found, self._points(X, found.ball.space)
 

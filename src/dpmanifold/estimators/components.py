@@ -11,10 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 from dpmanifold._check import FloatArray
 from dpmanifold.ball import Ball
 from dpmanifold.estimators.base import PrivateEstimator, marked_public
-from dpmanifold.inference import Components
+from dpmanifold.inference import PrincipalComponents
 from dpmanifold.privacy import Account, Budget, Promise
 from dpmanifold.release import Release
-from dpmanifold.stats.components import private_components
+from dpmanifold.stats.pga import private_pga
 from dpmanifold.stats.rows import refuse_other_rows
 
 
@@ -34,7 +34,7 @@ class PrivateComponents(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Priva
 
     Attributes
     ----------
-    decomposition_ : the :class:`~dpmanifold.Components`, with all intervals, which can be saved, verified and drawn
+    decomposition_ : the :class:`~dpmanifold.PrincipalComponents`, with intervals, to be saved, verified and drawn
     release_ : the release that they are computed from
     components_ : directions in an orthonormal frame at the released mean, (n_components, dim)
     explained_variance_, explained_variance_ratio_ : variances along them, and shares of the total (nan where noise
@@ -54,7 +54,7 @@ class PrivateComponents(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Priva
     ((2, 3), (500, 2), True)
     """
 
-    decomposition_: Components
+    decomposition_: PrincipalComponents
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class PrivateComponents(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Priva
         refuse_other_rows(X=X, units=units)
         terms = self._terms(units)
         records = self._records(X, self._space(), fitting=True)
-        found = private_components(
+        found = private_pga(
             records, self.ball, self.privacy, count=self.n_components, level=self.level, refine=self.refine,
             invalid=self.invalid, **terms,
         )  # fmt: skip
@@ -108,7 +108,7 @@ class PrivateComponents(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Priva
         return "decomposition_" in vars(self)
 
     @property
-    def _fitted(self) -> Components:
+    def _fitted(self) -> PrincipalComponents:
         check_is_fitted(self)
         return self.decomposition_
 

@@ -19,7 +19,7 @@ from dpmanifold.mechanisms import get
 from dpmanifold.mechanisms.base import FRECHET
 from dpmanifold.privacy import Account, Budget, Promise
 from dpmanifold.release import Release
-from dpmanifold.stats.means import private_mean, private_means
+from dpmanifold.stats.means import private_class_means, private_mean
 from dpmanifold.stats.rows import refuse_other_rows
 
 _OUTPUTS = ("distances", "tangent")
@@ -169,9 +169,9 @@ class PrivateFrechetMean(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Mea
 class PrivateMDM(ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, _MeanEstimator):  # type: ignore[misc]
     """Classify by the nearest private class mean: pyRiemann's `MDM` with private means.
 
-    Every fit is one call of :func:`~dpmanifold.private_means` under `privacy`, all classes together, and spends it from
-    `budget`. Labels are public, and so is which unit is in which class. The module's docstring says what of a pipeline
-    is not private: scores, predictions for private records, and steps in front that learn from them.
+    Every fit is one call of :func:`~dpmanifold.private_class_means` under `privacy`, all classes together, and spends
+    it from `budget`. Labels are public, and so is which unit is in which class. The module's docstring says what of a
+    pipeline is not private: scores, predictions for private records, and steps in front that learn from them.
 
     Parameters
     ----------
@@ -251,7 +251,7 @@ class PrivateMDM(ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMi
         names = sorted_names(self.classes)
         records, labels = self._records(X, self._space(), y=y, fitting=True)
         refuse_fractions([*names, *plain_labels(labels)])
-        releases = private_means(
+        releases = private_class_means(
             records,
             labels,
             self.ball,

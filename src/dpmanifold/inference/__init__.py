@@ -4,27 +4,27 @@ Everything in this package is computed from releases and public numbers alone, s
 holds the releases can compute it again.
 """
 
-from dpmanifold.inference.components import Components
-from dpmanifold.inference.discriminant import Discriminant
-from dpmanifold.inference.groups import GroupsTest, Pair
-from dpmanifold.inference.interval import Interval
+from dpmanifold.inference.k_sample import KSampleTest, Pair
+from dpmanifold.inference.lda import LinearDiscriminant
+from dpmanifold.inference.pga import PrincipalComponents
 from dpmanifold.inference.records import Conclusion, Parts
-from dpmanifold.inference.region import Region
-from dpmanifold.inference.regression import Band, Regression
+from dpmanifold.inference.region import ConfidenceRegion
+from dpmanifold.inference.regression import Band, GeodesicRegression
 from dpmanifold.inference.two_sample import TwoSampleTest
+from dpmanifold.inference.variance_interval import VarianceInterval
 from dpmanifold.result import load as load
 
 __all__ = [
     "Band",
-    "Components",
     "Conclusion",
-    "Discriminant",
-    "GroupsTest",
-    "Interval",
+    "ConfidenceRegion",
+    "GeodesicRegression",
+    "KSampleTest",
+    "LinearDiscriminant",
     "Pair",
     "Parts",
-    "Region",
-    "Regression",
+    "PrincipalComponents",
     "TwoSampleTest",
+    "VarianceInterval",
     "load",
 ]

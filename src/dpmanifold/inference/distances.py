@@ -58,7 +58,7 @@ def squared_distances(release: Release) -> SquaredDistances:
     >>> import dpmanifold as dpm
     >>> ball = dpm.Ball(dpm.Euclidean(2), [0.0, 0.0], 1.0)
     >>> X = np.random.default_rng(0).uniform(-0.5, 0.5, (5000, 2))
-    >>> release = dpm.private_interval(X, ball, dpm.GDP(1.0), units=dpm.EACH_RECORD).release
+    >>> release = dpm.private_variance_interval(X, ball, dpm.GDP(1.0), units=dpm.EACH_RECORD).release
     >>> found = squared_distances(release)
     >>> abs(found.moment - 1 / 6) < 0.01, abs(found.spread - 1 / 90) < 0.02
     (True, True)
@@ -72,7 +72,7 @@ def _about_the_center(release: Release) -> SquaredDistances:
     if not ball.space.is_flat:
         raise InvalidArgumentError(
             f"release must be on a flat space: on {ball.space!r} distances from the mean do not follow from "
-            "coordinates at the centre. private_interval asks for what is needed there."
+            "coordinates at the centre. private_variance_interval asks for what is needed there."
         )
     stated = release.details
     weights = Distances(stated[SQUARE_WEIGHT], stated[WEIGHT], stated[THIRD_WEIGHT], stated[FOURTH_WEIGHT])
@@ -117,7 +117,7 @@ def _about_a_mean(release: Release) -> SquaredDistances:
     if kinds != [(4, Kind.NUMBER), (2, Kind.NUMBER)] or len(chain[1].steps) != 1:
         raise InvalidArgumentError(
             f"release must be of joint distances or a fourth moment after a variance, got a {release.statistic}. "
-            "private_interval makes one."
+            "private_variance_interval makes one."
         )
     variance = chain[1]
     mean = ReleasedMean(variance.steps[0])  # refuses what is no Gaussian mean

@@ -89,7 +89,7 @@ class ReleasedMean:
         if self.release.estimand is None or self.release.mechanism not in GAUSSIAN_MEANS:
             raise InvalidArgumentError(
                 f"release must be a mean by {' or '.join(GAUSSIAN_MEANS)}, got a {self.release.statistic} by "
-                f"{self.release.mechanism}. private_region, private_interval and private_test make one."
+                f"{self.release.mechanism}. Regions, intervals of variances and tests make one."
             )
 
     @property
@@ -159,7 +159,7 @@ class Estimate:
         if (found.power, found.kind) != (2, Kind.MATRIX) or len(self.release.steps) != 1:
             raise InvalidArgumentError(
                 f"release must be a second moment about a released mean, got a {self.release.statistic}. "
-                "private_region and private_test make one."
+                "private_region and private_two_sample_test make one."
             )
         _ = self.mean  # refuses what is no Gaussian mean
 

@@ -36,7 +36,7 @@ GAP_HINT = (
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Region(FromRelease, format=FORMAT):
+class ConfidenceRegion(FromRelease, format=FORMAT):
     """A region that holds the population's Fréchet mean with a given confidence, computed from a release.
 
     An ellipsoid in coordinates: at the ball's centre on flat and Hadamard spaces, where the noise is exactly Gaussian,

@@ -53,7 +53,7 @@ class Band(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Regression(FromRelease, format=FORMAT):
+class GeodesicRegression(FromRelease, format=FORMAT):
     """A geodesic that the mean follows as a covariate changes, with confidence bands, computed from a release.
 
     The geodesic is that of the population of units clipped into the ball: the one whose residuals have mean 0, with

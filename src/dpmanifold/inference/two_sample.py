@@ -37,17 +37,17 @@ class TwoSampleTest(Conclusion, format=FORMAT):
 
     Parameters
     ----------
-    first, second : joint moments, or second moments whose step is the mean, as :func:`private_test` makes them, on one
-        ball
+    first, second : joint moments, or second moments whose step is the mean, as :func:`private_two_sample_test` makes
+        them, on one ball
     level : the confidence of the interval for the distance, in (0, 1)
 
     Examples
     --------
     >>> from dpmanifold.manifolds import Euclidean
     >>> from dpmanifold.privacy import GDP
-    >>> from dpmanifold.stats import EACH_RECORD, private_test
+    >>> from dpmanifold.stats import EACH_RECORD, private_two_sample_test
     >>> X, Y = np.random.default_rng(0).standard_normal((2, 1000, 1)) + [[[0.0]], [[2.0]]]
-    >>> test = private_test(X, Y, Ball(Euclidean(1), [0.0], 5.0), GDP(1.0), units=EACH_RECORD)
+    >>> test = private_two_sample_test(X, Y, Ball(Euclidean(1), [0.0], 5.0), GDP(1.0), units=EACH_RECORD)
     >>> test.p_value < 1e-6, 1.5 < test.low < test.distance < test.high < 2.5
     (True, True)
     """
@@ -71,7 +71,7 @@ class TwoSampleTest(Conclusion, format=FORMAT):
         if isinstance(one, CorrectedEstimate) or isinstance(two, CorrectedEstimate):
             raise InvalidArgumentError(
                 "first and second must be releases for a test, got joint moments for a region about a Fréchet mean. "
-                "private_test makes what a test takes."
+                "private_two_sample_test makes what a test takes."
             )
         return one, two
 

@@ -199,9 +199,9 @@ class Population(Account):
         ----------
         name : of the data set
         X, ball, units, invalid, curator, confirm : as in :func:`~dpmanifold.private_mean`
-        labels, classes : as in :func:`~dpmanifold.private_means`, for means by class
+        labels, classes : as in :func:`~dpmanifold.private_class_means`, for means by class
         labels_public : False if nobody may know who is in which class: the ledger then does not keep how many units a
-            class has, and :func:`~dpmanifold.private_classes` alone takes the data by class
+            class has, and :func:`~dpmanifold.private_lda` alone takes the data by class
         covariate, covariate_range, covariate_public : as in :func:`~dpmanifold.private_regression`, for regressions.
             The ledger keeps the name of its column, the range and whether it is public; of its values the fingerprint
 

@@ -17,21 +17,10 @@ from dpmanifold.privacy.accounts import Receipt
 from dpmanifold.privacy.amounts import amount_from_text, as_promise_up
 from dpmanifold.privacy.promises import ApproxDP, PureDP
 from dpmanifold.release import Release
+from dpmanifold.stats.query import query_named
 from dpmanifold.stats.settling import outcome_of, releases_in
 
 EntryAt = Callable[[int], Entry | None]
-
-_CLASSES, _PAIR, _GROUPS = "means by class", "two-sample test", "groups"
-# What comes of requests that are not called like the releases that answer them.
-_MADE_OF = {
-    "mean": ("mean", "shaped mean"),
-    _CLASSES: ("mean", "shaped mean"),
-    "region": ("joint moments", "second moment"),
-    _PAIR: ("joint moments", "second moment"),
-    _GROUPS: ("joint moments", "second moment"),
-    "interval": ("joint distances", "fourth moment"),
-    "classes": ("class moments",),
-}
 
 
 @dataclass(frozen=True)
@@ -195,7 +184,7 @@ def _release_faults(releases: Sequence[Release], receipt: Receipt, pages: Pages)
         return faults + _content_faults(releases, pages.result(drawn.seq), drawn), ""
     if _digest(outcome_of(releases)) == drawn.facts["sha256"]:
         return faults, ""
-    if spend.facts["statistic"] == _CLASSES:  # a file has one of them
+    if query_named(spend.facts["statistic"]).result is dict:  # a file has one of them
         one_hash = "an export has one hash for the releases of all classes, and no results. The ledger itself can tell"
         return faults, f"that it is what was drawn: {one_hash}"
     return [*faults, _not_drawn(drawn)], ""
@@ -206,7 +195,7 @@ def _promise_faults(releases: Sequence[Release], spend: Entry) -> list[str]:
     asked, promise = str(spend.facts["statistic"]), promise_from_body(spend.facts["promise"])
     faults = []
     for release in releases:
-        if release.statistic not in _MADE_OF.get(asked, (asked,)):
+        if release.statistic not in query_named(asked).releases:
             faults.append(f"entry {spend.seq} paid for a {asked}, and the release is of a {release.statistic}.")
         if release.privacy != promise:
             faults.append(f"entry {spend.seq} paid for {promise}, and the release promises {release.privacy}.")
@@ -223,14 +212,7 @@ def _number_faults(releases: Sequence[Release], spend: Entry, pages: Pages) -> l
     if changed:
         return changed
     found, facts = [release.n for release in releases], [entry.facts["facts"] for entry in sets]
-    if spend.facts["statistic"] == _CLASSES:
-        right = all(n in fact["units by class"] for n in found for fact in facts)
-    elif spend.facts["statistic"] == _PAIR:  # two data sets, or two classes of one
-        right = found == (facts[0].get("units by class") if len(facts) == 1 else [fact["n"] for fact in facts])
-    elif spend.facts["statistic"] == _GROUPS:
-        right = all(found == fact["units by class"] for fact in facts)
-    else:
-        right = all(n == fact["n"] for n in found for fact in facts)
+    right = query_named(spend.facts["statistic"]).sample.are_counts(found, facts)
     return (
         [] if right else [f"the release is of another number of units than the data that entry {spend.seq} paid for."]
     )
@@ -261,9 +243,9 @@ def verify_receipt(thing: object, export: str | os.PathLike[str]) -> list[str]:
     """Return what is wrong with a release against an export of the ledger that paid for it; [] if nothing is.
 
     Of a single release, a region, an interval and a test everything is compared (:func:`compared`): what was drawn by
-    its hash. Of one class of :func:`~dpmanifold.private_means` the payment alone, with its promise and number of units:
-    there is one hash for all classes. An export tells what the ledger says as long as it is the ledger's: compare its
-    last hash (:func:`verify_export`).
+    its hash. Of one class of :func:`~dpmanifold.private_class_means` the payment alone, with its promise and number of
+    units: there is one hash for all classes. An export tells what the ledger says as long as it is the ledger's:
+    compare its last hash (:func:`verify_export`).
 
     Parameters
     ----------

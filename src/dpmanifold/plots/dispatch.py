@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from dpmanifold._check import shown
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.inference import Components, Discriminant, GroupsTest, Interval, Region, Regression, TwoSampleTest
 from dpmanifold.ledger.history import History
-from dpmanifold.plots.classes import classes
-from dpmanifold.plots.components import components
 from dpmanifold.plots.glyphs import tensors
 from dpmanifold.plots.ledger import history
 from dpmanifold.plots.nested import balls
@@ -18,14 +17,12 @@ from dpmanifold.plots.numbers import outlook, table, vector
 from dpmanifold.plots.pictures import picture_of_mean
 from dpmanifold.plots.planning import plan
 from dpmanifold.plots.ranges import interval
-from dpmanifold.plots.regression import regression
-from dpmanifold.plots.several import groups
-from dpmanifold.plots.two_groups import test
 from dpmanifold.release import Release
 from dpmanifold.result import serves
 from dpmanifold.statistic import Kind
 from dpmanifold.stats.mean_plan import Plan
 from dpmanifold.stats.outlook import Outlook
+from dpmanifold.stats.query import QUERIES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,7 +34,7 @@ _BY_KIND: dict[Kind, Callable[[Release], Figure]] = {
 
 @serves("picture")
 def show(result: object, *, links: object = None) -> Figure:
-    """Draw any result: what a private call returned, that of `private_means` included, a plan or a history.
+    """Draw any result: what a private call returned, that of `private_class_means` included, a plan or a history.
 
     Parameters
     ----------
@@ -60,37 +57,35 @@ def show(result: object, *, links: object = None) -> Figure:
     match result:
         case Release():
             return _release(result, links)
-        case Region():
-            return picture_of_mean(result, result.mean.release, links=links)
-        case Components():
-            return components(result, links=links)
-    if links is not None:
+        case Mapping() if result and all(isinstance(value, Release) for value in result.values()):
+            draw: Callable[..., Figure] | None = tensors
+        case Plan():
+            draw = plan
+        case Outlook():
+            draw = outlook
+        case History():
+            draw = history
+        case _:
+            draw = _figure_of(type(result))
+    if draw is None:
+        raise InvalidArgumentError(
+            f"there is no picture of {shown(result)}. Give what a private call or a plan returned; a file is read with "
+            "dpmanifold.load."
+        )
+    if links is None:
+        return draw(result)
+    if "links" not in inspect.signature(draw).parameters:
         raise InvalidArgumentError(
             "links are drawn between the landmarks of a mean shape: alone, with its region or with its components."
         )
-    match result:
-        case Interval():
-            return interval(result)
-        case TwoSampleTest():
-            return test(result)
-        case GroupsTest():
-            return groups(result)
-        case Discriminant():
-            return classes(result)
-        case Regression():
-            return regression(result)
-        case Plan():
-            return plan(result)
-        case Outlook():
-            return outlook(result)
-        case History():
-            return history(result)
-        case Mapping() if result and all(isinstance(value, Release) for value in result.values()):
-            return tensors(result)
-    raise InvalidArgumentError(
-        f"there is no picture of {shown(result)}. Give what a private call or a plan returned; a file is read with "
-        "dpmanifold.load."
-    )
+    return draw(result, links=links)
+
+
+def _figure_of(kind: type[Any]) -> Callable[..., Figure] | None:
+    """Return what draws results of a class, as the query that returns them says."""
+    name = next((query.figure for query in QUERIES if query.result is kind), "")
+    module, _, function = name.partition(":")
+    return getattr(import_module(module), function) if name else None
 
 
 def _release(release: Release, links: object) -> Figure:

@@ -8,7 +8,7 @@ import numpy as np
 
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.inference import Region
+from dpmanifold.inference import ConfidenceRegion
 from dpmanifold.plots import canvas
 from dpmanifold.plots.marks import footer_of, mark_of
 from dpmanifold.plots.projection import Camera
@@ -24,7 +24,7 @@ _PIXELS = 500
 _MARGIN = 1.25  # the close-up is this much wider than what it shows
 
 
-def sphere(result: Release | Region, points: object = None) -> Figure:
+def sphere(result: Release | ConfidenceRegion, points: object = None) -> Figure:
     """Draw a mean or a region on S^2: the public ball's rim, the released mean and its confidence region.
 
     Left the globe, the far side dashed; right a close-up, with true distances from the released mean. Without a ball
@@ -50,7 +50,7 @@ def sphere(result: Release | Region, points: object = None) -> Figure:
         raise InvalidArgumentError(f"sphere draws Sphere(2), got {ball.space!r}. Use tangent, which draws any space.")
     public = None if points is None else np.atleast_2d(ball.space.as_points(points, "points"))
     title = f"{spread.what.capitalize()} on the sphere" + (
-        " with its confidence region" if isinstance(result, Region) else ""
+        " with its confidence region" if isinstance(result, ConfidenceRegion) else ""
     )
     releases = [parent_release(result)]
     figure = canvas.new_figure(title, spread.sentence, mark_of(releases), footer_of(releases), 4.5)

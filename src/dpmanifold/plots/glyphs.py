@@ -10,7 +10,7 @@ import numpy as np
 
 from dpmanifold._check import Array, FloatArray, numeric_array, shown
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.inference import Region
+from dpmanifold.inference import ConfidenceRegion
 from dpmanifold.manifolds import SPD, Manifold
 from dpmanifold.plots import canvas
 from dpmanifold.plots.marks import PUBLIC_DATA, footer_of, mark_of
@@ -28,7 +28,7 @@ MOST_GLYPHS, _LONGEST_ROW = 2500, 10
 _CELL = 0.46  # of a cell's width: the longest half axis of all
 
 
-def tensors(result: Release | Region | Mapping[Any, Release] | Array) -> Figure:
+def tensors(result: Release | ConfidenceRegion | Mapping[Any, Release] | Array) -> Figure:
     """Draw positive definite matrices as ellipses (2 x 2) or shaded ellipsoids (3 x 3).
 
     A released mean comes with the band in which its outline may lie; several matrices come as a grid, coloured by
@@ -36,7 +36,7 @@ def tensors(result: Release | Region | Mapping[Any, Release] | Array) -> Figure:
 
     Parameters
     ----------
-    result : the release of a mean or a region on SPD(2) or SPD(3); what `private_means` returns; or an array
+    result : the release of a mean or a region on SPD(2) or SPD(3); what `private_class_means` returns; or an array
         (..., k, k) of PUBLIC matrices, which is marked as public data
 
     Examples
@@ -48,7 +48,7 @@ def tensors(result: Release | Region | Mapping[Any, Release] | Array) -> Figure:
     """
     if isinstance(result, Mapping):
         return _groups(result)
-    if isinstance(result, (Release, Region)):
+    if isinstance(result, (Release, ConfidenceRegion)):
         release = released_mean(result, "tensors")
         _require_size(release.ball.space)
         return draw_mean(result, parent_release(result))
@@ -73,7 +73,7 @@ def _groups(releases: Mapping[Any, Release]) -> Figure:
     """Draw one mean per class, side by side and to the same scale."""
     means = [released_mean(release, "tensors") for release in releases.values()]
     if not means:
-        raise InvalidArgumentError("tensors needs at least one release. Give what private_means returned.")
+        raise InvalidArgumentError("tensors needs at least one release. Give what private_class_means returned.")
     for release in means:
         _require_size(release.ball.space, "show(releases[name]), one by one,")
     grid = as_grid(np.stack([np.asarray(release.value) for release in means]))

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.data.links import landmark_links
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.inference import Region
+from dpmanifold.inference import ConfidenceRegion
 from dpmanifold.manifolds import KendallShapes
 from dpmanifold.plots import canvas
 from dpmanifold.plots.marks import footer_of, mark_of
@@ -26,7 +26,7 @@ _OUTLINES = 24  # shapes drawn on the edge of the region
 _NUMBERED = 24  # more landmarks than this are not numbered
 
 
-def shape(result: Release | Region, *, closed: bool = True, links: object = None) -> Figure:
+def shape(result: Release | ConfidenceRegion, *, closed: bool = True, links: object = None) -> Figure:
     """Draw a mean shape: its landmarks and outline or links, an ellipse about each landmark, and shapes at the edge.
 
     An ellipse is the shadow of the whole region on its landmark: together they hold every shape of the region, turned
@@ -57,7 +57,9 @@ def shape(result: Release | Region, *, closed: bool = True, links: object = None
         raise InvalidArgumentError(f"shape draws KendallShapes(k), got {where!r}. Use show(result).")
     space = cast(KendallShapes, where)
     joined = outline(space.landmarks, closed) if links is None else landmark_links(links, space.landmarks) - 1
-    title = f"{spread.what.capitalize()} shape" + (" with its confidence region" if isinstance(result, Region) else "")
+    title = f"{spread.what.capitalize()} shape" + (
+        " with its confidence region" if isinstance(result, ConfidenceRegion) else ""
+    )
     releases = [parent_release(result)]
     mean = space.to_landmarks(spread.center)
     span = np.ptp(mean, axis=0)

@@ -8,7 +8,7 @@ import numpy as np
 
 from dpmanifold._check import FloatArray
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.inference import Region
+from dpmanifold.inference import ConfidenceRegion
 from dpmanifold.plots import canvas
 from dpmanifold.plots.marks import footer_of, mark_of
 from dpmanifold.plots.spread import NOISE_LEVEL, parent_release, point_of, released_mean, spread_of, word_for
@@ -22,7 +22,7 @@ _WRITTEN_OUT = 7  # numbers fit into the cells up to this size
 _LARGEST_EXPONENT = 300.0
 
 
-def matrix(result: Release | Region) -> Figure:
+def matrix(result: Release | ConfidenceRegion) -> Figure:
     """Draw a mean on SPD(k) as a heat map of its entries, beside its eigenvalues on a logarithmic scale.
 
     The bars about the eigenvalues hold all of them at once with 95 %, as far as noise goes: under both metrics a

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.inference import Region
+from dpmanifold.inference import ConfidenceRegion
 from dpmanifold.plots.globe import sphere
 from dpmanifold.plots.glyphs import tensors
 from dpmanifold.plots.landmarks import shape
@@ -49,7 +49,12 @@ PICTURES.register("product", Picture(product, regions=False))
 PICTURES.register("shape", Picture(shape, options=("links",)))
 
 
-def picture_of_mean(result: Release | Region, mean: Release, **options: Any) -> Figure:
+def picture_of_region(region: ConfidenceRegion, links: object = None) -> Figure:
+    """Draw a mean with its region, as its space wants it drawn."""
+    return picture_of_mean(region, region.mean.release, links=links)
+
+
+def picture_of_mean(result: Release | ConfidenceRegion, mean: Release, **options: Any) -> Figure:
     """Draw a mean, alone or with its region, as its space wants it drawn. Options that are None were not given.
 
     Examples
@@ -61,7 +66,7 @@ def picture_of_mean(result: Release | Region, mean: Release, **options: Any) -> 
     'Mean and its noise'
     """
     picture = PICTURES.get(mean.ball.space.picture)
-    if isinstance(result, Region) and not picture.regions:
+    if isinstance(result, ConfidenceRegion) and not picture.regions:
         picture = PICTURES.get("tangent")
     given = {name: value for name, value in options.items() if value is not None}
     for name in given:

@@ -9,7 +9,7 @@ import numpy as np
 from dpmanifold._check import FloatArray
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.inference import Region
+from dpmanifold.inference import ConfidenceRegion
 from dpmanifold.plots import canvas
 from dpmanifold.plots.marks import footer_of, mark_of
 from dpmanifold.plots.spread import Spread, ellipse, parent_release, spread_of
@@ -25,7 +25,7 @@ _HALVINGS = 50
 _TICKS = 6
 
 
-def tangent(result: Region | Release, axes: tuple[int, int] = (0, 1)) -> Figure:
+def tangent(result: ConfidenceRegion | Release, axes: tuple[int, int] = (0, 1)) -> Figure:
     """Draw a region in the plane of two of its axes, in coordinates at the released mean, on any space.
 
     Distances from the middle are true. The whole region is solid; what the noise alone would make is dashed, and what
@@ -60,7 +60,7 @@ def tangent(result: Region | Release, axes: tuple[int, int] = (0, 1)) -> Figure:
     releases = [parent_release(result)]
     name = spread.what.capitalize()
     bare = f"{name} and its noise" if spread.is_stated else name
-    title = "Mean with its confidence region" if isinstance(result, Region) else bare
+    title = "Mean with its confidence region" if isinstance(result, ConfidenceRegion) else bare
     figure = canvas.new_figure(title, spread.sentence, mark_of(releases), footer_of(releases), 2.7 if d == 1 else 4.6)
     panel = figure.subplots()
     if d == 1:

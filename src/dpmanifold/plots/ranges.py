@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dpmanifold._check import shown
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.inference import Interval, Parts
+from dpmanifold.inference import Parts, VarianceInterval
 from dpmanifold.plots import canvas
 from dpmanifold.plots.marks import footer_of, mark_of
 from dpmanifold.plots.numbers import noise_of_entry
@@ -23,7 +23,7 @@ _PARTS = ("noise", "sampling", "allowance for the noisy spread")
 _PART_COLORS = (canvas.NOISE, canvas.SAMPLING, canvas.GREY)
 
 
-def interval(result: Interval | Release) -> Figure:
+def interval(result: VarianceInterval | Release) -> Figure:
     """Draw a confidence interval for a Fréchet variance, and what its squared width is made of.
 
     Parameters
@@ -36,11 +36,11 @@ def interval(result: Interval | Release) -> Figure:
     >>> import numpy as np
     >>> X = np.random.default_rng(0).uniform(-1, 1, (4000, 1))
     >>> ball = dpm.Ball(dpm.Euclidean(1), [0.0], 1.0)
-    >>> figure = interval(dpm.private_interval(X, ball, dpm.GDP(1.0), units=dpm.EACH_RECORD))
+    >>> figure = interval(dpm.private_variance_interval(X, ball, dpm.GDP(1.0), units=dpm.EACH_RECORD))
     >>> figure.axes[0].get_xlabel()
     'Fréchet variance (squared distance)'
     """
-    if isinstance(result, Interval):
+    if isinstance(result, VarianceInterval):
         level = f"{100 * result.level:g} % confidence interval"
         words = f"{result.value:.4g}, between {result.low:.4g} and {result.high:.4g} with {100 * result.level:g} %"
         releases = [result.release]
@@ -53,8 +53,8 @@ def interval(result: Interval | Release) -> Figure:
     if not isinstance(result, Release) or result.definition.kind is not Kind.NUMBER:
         got = f"the release of a {result.statistic}" if isinstance(result, Release) else shown(result)
         raise InvalidArgumentError(
-            f"interval draws an Interval or the Release of a variance or another number, got {got}. private_interval "
-            "and private_variance make them; show(result) finds the picture of any other result."
+            f"interval draws a VarianceInterval or the Release of a variance or another number, got {got}. "
+            "private_variance_interval and private_variance make them; show(result) draws any other result."
         )
     away, what = float(noise_of_entry(result, 1)), result.definition.words
     least, most = result.definition.limits(result.ball)

@@ -8,7 +8,7 @@ import numpy as np
 
 from dpmanifold._check import FloatArray, shown
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.inference import Regression
+from dpmanifold.inference import GeodesicRegression
 from dpmanifold.manifolds import KendallShapes
 from dpmanifold.plots import canvas
 from dpmanifold.plots.globe import bare_globe, camera_on, draw_curve
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _SMOOTH, _SHOWN = 61, 5  # values along the range: of a line, of points drawn one by one
 
 
-def regression(result: Regression) -> Figure:
+def regression(result: GeodesicRegression) -> Figure:
     """Draw a geodesic regression: the curve in its space, and the way along it with both bands.
 
     The way is measured along the curve from its middle, where a geodesic is a straight line; bands are cut in the
@@ -43,7 +43,7 @@ def regression(result: Regression) -> Figure:
     >>> regression(found).texts[0].get_text()
     'The mean moves with the covariate'
     """
-    if not isinstance(result, Regression):
+    if not isinstance(result, GeodesicRegression):
         raise InvalidArgumentError(f"regression draws a Regression, got {shown(result)}. private_regression makes one.")
     moves = result.p_value < 1 - result.level
     title = "The mean moves with the covariate" if moves else "No change with the covariate is shown"
@@ -72,11 +72,11 @@ def regression(result: Regression) -> Figure:
     return figure
 
 
-def _values(result: Regression, count: int) -> FloatArray:
+def _values(result: GeodesicRegression, count: int) -> FloatArray:
     return np.linspace(*result.covariate_range, count)
 
 
-def _ways(along: Axes, across: Axes, result: Regression) -> None:
+def _ways(along: Axes, across: Axes, result: GeodesicRegression) -> None:
     """Draw the way along the curve, and how far points may be off across it."""
     x = _values(result, _SMOOTH)
     velocity = result.slope
@@ -101,7 +101,7 @@ def _ways(along: Axes, across: Axes, result: Regression) -> None:
         canvas.tidy(across, "covariate", "off the curve", grid="both")
 
 
-def _globe(figure: Figure, axes: Axes, result: Regression) -> None:
+def _globe(figure: Figure, axes: Axes, result: GeodesicRegression) -> None:
     """Draw the curve on the globe, with the band at a few values."""
     ball, radius = result.ball, float(np.linalg.norm(result.space.origin))
     camera = camera_on(ball.center)
@@ -118,7 +118,7 @@ def _globe(figure: Figure, axes: Axes, result: Regression) -> None:
         axes.annotate(f"{value:g}", (place[0], place[1]), (4, 4), textcoords="offset points", fontsize=7.5)
 
 
-def _tensors(figure: Figure, axes: Axes, result: Regression) -> None:
+def _tensors(figure: Figure, axes: Axes, result: GeodesicRegression) -> None:
     """Draw tensors along the curve."""
     x = _values(result, _SHOWN)
     draw_grid(figure, axes, np.asarray(result.curve(x))[None])
@@ -127,7 +127,7 @@ def _tensors(figure: Figure, axes: Axes, result: Regression) -> None:
     axes.axis("off")
 
 
-def _shapes(figure: Figure, axes: Axes, result: Regression) -> None:
+def _shapes(figure: Figure, axes: Axes, result: GeodesicRegression) -> None:
     """Draw shapes along the curve over one another, turned to fit that in the middle."""
     space = cast(KendallShapes, result.space)
     x = _values(result, _SHOWN)

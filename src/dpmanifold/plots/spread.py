@@ -13,7 +13,7 @@ import numpy as np
 
 from dpmanifold._check import Array, FloatArray, shown
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.inference import Parts, Region
+from dpmanifold.inference import ConfidenceRegion, Parts
 from dpmanifold.inference.corrected import estimate_of
 from dpmanifold.manifolds.base import shorten
 from dpmanifold.mechanisms import MECHANISMS
@@ -102,7 +102,7 @@ def released_mean(result: object, picture: str) -> Release:
     dpmanifold.errors.InvalidArgumentError: sphere draws the Release of a mean or a Region, got 3. Make one with
     private_mean or private_region; show(result) finds the picture of any other result.
     """
-    if isinstance(result, Region):
+    if isinstance(result, ConfidenceRegion):
         return result.mean.release
     release = result
     if not isinstance(release, Release) or release.definition.kind is not Kind.POINT:
@@ -133,7 +133,7 @@ def word_for(release: Release) -> str:
     return release.statistic if release.estimand is None else "mean"
 
 
-def spread_of(result: Release | Region, picture: str) -> Spread:
+def spread_of(result: Release | ConfidenceRegion, picture: str) -> Spread:
     """Return the mean with what is known about its error.
 
     Examples
@@ -148,7 +148,7 @@ def spread_of(result: Release | Region, picture: str) -> Spread:
     release = released_mean(result, picture)
     ball, space = release.ball, release.ball.space
     center = point_of(result)
-    if isinstance(result, Region):
+    if isinstance(result, ConfidenceRegion):
         estimate, frame = estimate_of(result.release), ball.frame
         at, most = estimate.mean.at, min(frame.farthest / 2, 0.999 * frame.injectivity_radius)
         level = f"{100 * result.level:g} % confidence region"
@@ -190,7 +190,7 @@ def spread_of(result: Release | Region, picture: str) -> Spread:
     )
 
 
-def point_of(result: Release | Region) -> Array:
+def point_of(result: Release | ConfidenceRegion) -> Array:
     """Return the mean that a picture shows, a point of the space.
 
     Examples
@@ -201,10 +201,10 @@ def point_of(result: Release | Region) -> Array:
     >>> point_of(release).shape
     (1,)
     """
-    return result.center if isinstance(result, Region) else np.asarray(result.value)
+    return result.center if isinstance(result, ConfidenceRegion) else np.asarray(result.value)
 
 
-def parent_release(result: Release | Region) -> Release:
+def parent_release(result: Release | ConfidenceRegion) -> Release:
     """Return the release whose promise covers everything that is drawn.
 
     Examples
@@ -215,7 +215,7 @@ def parent_release(result: Release | Region) -> Release:
     >>> parent_release(release) is release
     True
     """
-    return result.release if isinstance(result, Region) else result
+    return result.release if isinstance(result, ConfidenceRegion) else result
 
 
 def ellipse(shape: FloatArray, count: int = 241) -> FloatArray:

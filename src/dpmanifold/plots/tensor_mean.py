@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpmanifold._check import Array, FloatArray
-from dpmanifold.inference import Region
+from dpmanifold.inference import ConfidenceRegion
 from dpmanifold.plots import canvas
 from dpmanifold.plots.marks import footer_of, mark_of
 from dpmanifold.plots.projection import Camera
@@ -27,7 +27,7 @@ _NAMES = "xyz"
 _ANGLES = np.linspace(0.0, 2 * np.pi, 361)
 
 
-def draw_mean(result: Release | Region, parent: Release) -> Figure:
+def draw_mean(result: Release | ConfidenceRegion, parent: Release) -> Figure:
     """Draw the mean on SPD(2) as an ellipse, on SPD(3) as an ellipsoid with its three shadows.
 
     Examples
@@ -40,7 +40,9 @@ def draw_mean(result: Release | Region, parent: Release) -> Figure:
     """
     spread = spread_of(result, "tensors")
     k = len(spread.center)
-    title = f"{spread.what.capitalize()} tensor" + (" with its confidence region" if isinstance(result, Region) else "")
+    title = f"{spread.what.capitalize()} tensor" + (
+        " with its confidence region" if isinstance(result, ConfidenceRegion) else ""
+    )
     height = 4.4 if k == 2 else 5.8
     figure = canvas.new_figure(title, spread.sentence, mark_of([parent]), footer_of([parent]), height)
     if k == 2:

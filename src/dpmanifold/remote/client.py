@@ -6,31 +6,22 @@ import functools
 import json
 import os
 from collections.abc import Mapping
-from typing import Any, ClassVar, NoReturn
+from typing import Any, NoReturn
 
 from dpmanifold._check import shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
-from dpmanifold.inference import Components, Discriminant, GroupsTest, Interval, Region, Regression, TwoSampleTest
 from dpmanifold.privacy import Promise, promise_from_dict
 from dpmanifold.records import array_to_json, ball_from_dict
 from dpmanifold.release import Release
-from dpmanifold.remote.asking import (
-    BallGiven,
-    Call,
-    asking,
-    asking_by_name,
-    checked_name,
-    kind_of,
-    options_of,
-    options_record,
-    promise_record,
-)
 from dpmanifold.remote.journal import Journal
 from dpmanifold.remote.pending import Pending, naming
+from dpmanifold.remote.private_calls import BallGiven, PrivateCalls
+from dpmanifold.remote.request_records import options_record, promise_record
 from dpmanifold.remote.results import AnswerError, Expected
 from dpmanifold.remote.tokens import token_for
 from dpmanifold.remote.transport import ConflictError, RemoteError, Transport, checked_url, entry, quoted
+from dpmanifold.stats.query import query_named
 
 _MOST_PAGES = 200  # that are looked through
 
@@ -55,26 +46,12 @@ def connect(url: str, token: str | None = None, *, ca: str | os.PathLike[str] | 
     return Client(Transport(where, found, ca if ca is not None else stored))
 
 
-class Client:
+class Client(PrivateCalls):
     """What one account may do at a service. Made by :func:`dpmanifold.connect`; threads may share it.
 
     The private calls have the library's names without `private_`, and return what the library's own calls return: a
-    :class:`~dpmanifold.Release`, a :class:`~dpmanifold.Region` and so on. :meth:`ask` says what they share.
+    :class:`~dpmanifold.Release`, a :class:`~dpmanifold.ConfidenceRegion` and so on. :meth:`ask` says what they share.
     """
-
-    mean: ClassVar[Call[Release]] = asking("mean")
-    median: ClassVar[Call[Release]] = asking("median")
-    variance: ClassVar[Call[Release]] = asking("variance")
-    ball: ClassVar[Call[Release]] = asking("ball")
-    components: ClassVar[Call[Components]] = asking("components")
-    region: ClassVar[Call[Region]] = asking("region")
-    interval: ClassVar[Call[Interval]] = asking("interval")
-    means: ClassVar[Call[dict[Any, Release]]] = asking("means")
-    test: ClassVar[Call[TwoSampleTest]] = asking("test")
-    groups: ClassVar[Call[GroupsTest]] = asking("groups")
-    classes: ClassVar[Call[Discriminant]] = asking("classes")
-    regression: ClassVar[Call[Regression]] = asking("regression")
-    statistic: ClassVar[Call[Release]] = asking_by_name()
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -190,6 +167,10 @@ class Client:
             pending = self._handle(view)
         return pending.result(timeout) if wait else pending
 
+    def statistic(self, dataset: str, privacy: Promise, *, statistic: str, **terms: Any) -> Any:
+        """Release any statistic by name, as :func:`dpmanifold.private_statistic`; further terms as in :meth:`ask`."""
+        return self.ask(statistic, dataset, privacy, **terms)
+
     def _taken(self, request: Mapping[str, Any]) -> Any:
         """Send a request for a release."""
         try:
@@ -210,15 +191,15 @@ class Client:
         self, statistic: str, dataset: str, privacy: Promise, ball: BallGiven, options: Mapping[str, Any]
     ) -> dict[str, Any]:
         """Return what is asked of which data set, ready for JSON."""
-        name = checked_name(statistic)
+        query = query_named(statistic)
         _parts(dataset)
         said = dict(options)
         if said.get("about") is not None:
             said["about"] = self._id_of(said["about"], "about")
         question = {
-            "statistic": name,
+            "statistic": query.name,
             "privacy": promise_record(privacy),
-            "options": options_record(name, said),
+            "options": options_record(query, said),
             "ball": None if ball is None else self._ball_record(ball, dataset),
         }
         return {"dataset": dataset, "question": question}
@@ -274,22 +255,20 @@ class Client:
 
     def _expected(self, view: Mapping[str, Any]) -> Expected:
         """Return what an answer must be about: what was asked from here, where it was, and the data set as it is."""
-        name, privacy = checked_name(entry(view, "statistic", str)), promise_from_dict(entry(view, "privacy", dict))
+        query, privacy = query_named(entry(view, "statistic", str)), promise_from_dict(entry(view, "privacy", dict))
         data, options, ball = self._data_of(view), entry(view, "options", dict), None
         noted = self._journal.find(entry(view, "key", str)) if view.get("analyst") == self.account else None
         if noted is not None:
             asked, question = noted.request["dataset"], noted.request["question"]
-            stated = (view["ref"], name, promise_record(privacy))
+            stated = (view["ref"], query.name, promise_record(privacy))
             if (_latest(asked), question["statistic"], question["privacy"]) != stated:
                 raise AnswerError("the service states another question than was asked under this key.")
             options, ball = question["options"], self._ball_of(question["ball"], data)
-        defaults = {option: parameter.default for option, parameter in options_of(name).items()}
         classes, counts, beside = data.get("classes"), data.get("units_by_class"), data.get("covariate")
         return Expected(
-            name,
-            kind_of(name),
+            query,
             privacy,
-            {**defaults, **options},
+            {**query.defaults, **options},
             entry(view, "population", str),
             view.get("receipt"),
             ball,

@@ -19,9 +19,9 @@ from dpmanifold.release import Release
 from dpmanifold.remote.transport import RemoteError
 from dpmanifold.result import Result
 from dpmanifold.stats import verify
+from dpmanifold.stats.means import MEAN_QUERY
+from dpmanifold.stats.query import Query
 
-# What answers to a name that is not that of its releases.
-_CALLED = dict.fromkeys(("mean", "means"), ("mean", "shaped mean"))
 _FRECHET = "frechet"
 
 
@@ -35,8 +35,7 @@ class Expected:
 
     Attributes
     ----------
-    statistic : by which name it was asked for
-    kind : the class of the result; dict for means by class
+    query : what was asked
     privacy : the promise
     options : of the call, those that were left out included
     population : whose cap pays
@@ -46,8 +45,7 @@ class Expected:
     covariate_range : of the covariate that the data set has; None where it has none
     """
 
-    statistic: str
-    kind: type[Any]
+    query: Query
     privacy: Promise
     options: Mapping[str, Any] = field(default_factory=dict)
     population: str = ""
@@ -61,8 +59,9 @@ class Expected:
 
 def faults(answer: Any, expected: Expected) -> list[str]:
     """Return what is wrong with an answer, in words; [] if nothing that can be seen from here."""
-    if not isinstance(answer, expected.kind):
-        return [f"a {expected.statistic} was asked for, and the answer is a {type(answer).__name__}"]
+    name = expected.query.name
+    if not isinstance(answer, expected.query.result):
+        return [f"a {name} was asked for, and the answer is a {type(answer).__name__}"]
     results: list[Result] = list(answer.values()) if isinstance(answer, dict) else [answer]
     found = [fault for result in results for fault in verify(result).wrong]
     if found:
@@ -72,9 +71,8 @@ def faults(answer: Any, expected: Expected) -> list[str]:
         found.append("the answer says itself that it is not private")
     if any(one.privacy != expected.privacy for one in releases):
         found.append(f"{expected.privacy} was asked for, and the answer promises {releases[0].privacy}")
-    called = _CALLED.get(expected.statistic, (expected.statistic,))
-    if expected.kind in (Release, dict) and any(one.statistic not in called for one in releases):
-        found.append(f"a {expected.statistic} was asked for, and the answer is a {releases[0].statistic}")
+    if any(one.statistic not in expected.query.releases for one in releases):
+        found.append(f"a {name} was asked for, and the answer is a {releases[0].statistic}")
     found += _option_faults(answer, releases, expected)
     found += _number_faults(answer, releases, expected)
     if expected.ball is not None and not all(same_place(first_ball(one), expected.ball) for one in releases):
@@ -104,7 +102,7 @@ def _option_faults(answer: Any, releases: list[Release], expected: Expected) -> 
     mechanism = said.get("mechanism", "auto")
     if mechanism != "auto" and not any(mechanism == step.mechanism for one in releases for step in _steps(one)):
         found.append(f"mechanism {mechanism} was asked for, and the answer is of {releases[0].mechanism}")
-    if expected.statistic in _CALLED and mechanism == "auto" and not releases[0].ball.space.is_flat:
+    if MEAN_QUERY.releases[0] in expected.query.releases and mechanism == "auto" and not releases[0].ball.space.is_flat:
         wanted = said.get("estimand") or _FRECHET
         if any(one.estimand != wanted for one in releases):
             found.append(f"the {wanted} mean was asked for, and the answer is the {releases[0].estimand} mean")

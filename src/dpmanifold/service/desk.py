@@ -18,7 +18,6 @@ from dpmanifold.privacy.accounts import Order, checked_text
 from dpmanifold.privacy.amounts import Amount, as_promise_down, in_words, left_of
 from dpmanifold.result import Result
 from dpmanifold.service import events, tables
-from dpmanifold.service.askable import asked_named
 from dpmanifold.service.auditing import Auditing
 from dpmanifold.service.errors import Conflict, NotFound, TooMany
 from dpmanifold.service.ordering import Asking, Ref, asking, pay, refuse_negligible, terms_of
@@ -31,6 +30,7 @@ from dpmanifold.service.stewardship import Stewardship
 from dpmanifold.service.tokens import TokenView
 from dpmanifold.service.views import Curve, DataSetView, HistoryView, LineView, PriceView, ReleaseView
 from dpmanifold.stats.answers import answer_from_bytes
+from dpmanifold.stats.query import query_named
 
 MOST = 200
 """Rows on a page."""
@@ -69,11 +69,11 @@ class Desk(Stewardship, Auditing):
     def plan(self, ref: str, question: Question) -> dict[str, Any]:
         """Return what to expect: the record that `dpm plan --json` prints for the same numbers."""
         asked = self._asking(ref, question)
-        return self.service.forecasts.plan(question.asked, asked.data, asked.ball, question.privacy, asked.options)
+        return self.service.forecasts.plan(question.query, asked.data, asked.ball, question.privacy, asked.options)
 
     def needed(self, ref: str, question: Question, error: float) -> dict[str, Any]:
         """Return which promise, and how many units, an expected error of a mean takes."""
-        if not question.asked.tells_needs:
+        if not question.query.tells_needs:
             raise InvalidArgumentError(f"error is about means, got {question.statistic!r}: leave it out.")
         asked = self._asking(ref, question)
         return self.service.forecasts.needed(asked.data, asked.ball, question.privacy, error, asked.options)
@@ -95,12 +95,12 @@ class Desk(Stewardship, Auditing):
         statistic, options, ball : as in a question
         kind, delta : of the promises
         """
-        asked = asked_named(statistic)
+        query = query_named(statistic)
         population, known = self.data_seen(ref)
-        chosen = asked.checked(options or {})
+        chosen = query.checked(options or {})
         some = Question(statistic, population.cap, chosen, ball)
         found = asking(self.service, self.actor.name, Ref(population.name, known.name, known.version), some)
-        return self.service.forecasts.curve(asked, found.data, found.ball, kind, delta, found.options)
+        return self.service.forecasts.curve(query, found.data, found.ball, kind, delta, found.options)
 
     # ---------------------------------------------------------------- asking
 

@@ -16,13 +16,13 @@ from dpmanifold.errors import InvalidArgumentError, PromiseError
 from dpmanifold.privacy import ApproxDP, Promise
 from dpmanifold.privacy.promises import KINDS
 from dpmanifold.records import ball_to_dict
-from dpmanifold.service.askable import Asked
 from dpmanifold.service.kept import Kept
 from dpmanifold.service.questions import promise_from_json, promise_to_json
 from dpmanifold.service.views import Curve
 from dpmanifold.stats import Outlook, Plan, needed_promise, needed_units
 from dpmanifold.stats import plan as planned
 from dpmanifold.stats.inputs import divide
+from dpmanifold.stats.query import Query
 
 T = TypeVar("T")
 
@@ -78,29 +78,29 @@ class Forecasts:
         return found
 
     def plan(
-        self, asked: Asked, data: Kept, ball: Ball, privacy: Promise, options: Mapping[str, Any]
+        self, query: Query, data: Kept, ball: Ball, privacy: Promise, options: Mapping[str, Any]
     ) -> dict[str, Any]:
         """Return the record that `dpm plan --json` prints for the same numbers; refuse as that does.
 
         Parameters
         ----------
-        asked : the statistic
+        query : what is asked
         data : the registered data set, whose public numbers are taken
         ball, privacy, options : of the question
         """
         key = json.dumps(
-            [asked.name, _number(asked, data), ball_to_dict(ball), promise_to_json(privacy), _said(options)]
+            [query.name, _number(query, data), ball_to_dict(ball), promise_to_json(privacy), _said(options)]
         )
-        return self._once(key, lambda: _plan(asked, data, ball, privacy, options).to_dict())
+        return self._once(key, lambda: _plan(query, data, ball, privacy, options).to_dict())
 
     def curve(
-        self, asked: Asked, data: Kept, ball: Ball, kind: str, delta: str | None, options: Mapping[str, Any]
+        self, query: Query, data: Kept, ball: Ball, kind: str, delta: str | None, options: Mapping[str, Any]
     ) -> Curve:
         """Return what to expect at each amount of the grid.
 
         Parameters
         ----------
-        asked, data, ball, options : as for a plan
+        query, data, ball, options : as for a plan
         kind : of the promises: "PureDP", "ApproxDP", "ZCDP" or "GDP"
         delta : of ApproxDP, with one digit, from 1e-12 to 9e-3: a curve is much to compute. None for the usual one
         """
@@ -111,11 +111,11 @@ class Forecasts:
             raise InvalidArgumentError(
                 f"delta of a curve must have one digit, from 1e-12 to 9e-3, such as 1e-6, got {shown(delta)}."
             )
-        key = json.dumps(["curve", asked.name, _number(asked, data), ball_to_dict(ball), kind, fixed, _said(options)])
+        key = json.dumps(["curve", query.name, _number(query, data), ball_to_dict(ball), kind, fixed, _said(options)])
 
         def make() -> Curve:
-            points = [_point(asked, data, ball, amount, _promise(kind, amount, fixed), options) for amount in GRID]
-            return Curve(asked.name, kind, fixed, points)
+            points = [_point(query, data, ball, amount, _promise(kind, amount, fixed), options) for amount in GRID]
+            return Curve(query.name, kind, fixed, points)
 
         return self._once(key, make)
 
@@ -157,18 +157,18 @@ def _said(options: Mapping[str, Any]) -> dict[str, str]:
     return {name: repr(value) for name, value in sorted(options.items())}
 
 
-def _number(asked: Asked, data: Kept) -> Any:
+def _number(query: Query, data: Kept) -> Any:
     """Return the public numbers that a plan rests on, to know it by."""
-    return [asked.planned({}, data), data.facts.get("touched")]
+    return [query.planned(data, {}), data.facts.get("touched")]
 
 
-def _plan(asked: Asked, data: Kept, ball: Ball, privacy: Promise, options: Mapping[str, Any]) -> Plan | Outlook:
-    number, taken = asked.planned(options, data)
-    if asked.plan_as:  # one of several that share the promise, where units are in several classes
+def _plan(query: Query, data: Kept, ball: Ball, privacy: Promise, options: Mapping[str, Any]) -> Plan | Outlook:
+    number, taken = query.planned(data, options)
+    if query.plan_as:  # one of several that share the promise, where units are in several classes
         touched = int(data.facts["touched"])
         share = privacy if touched == 1 else divide(privacy, touched)[0]
-        return planned(number, ball, share, statistic=asked.plan_as, **taken)
-    return planned(number, ball, privacy, statistic=asked.statistic or asked.name, **taken)
+        return planned(number, ball, share, statistic=query.plan_as, **taken)
+    return planned(number, ball, privacy, statistic=query.name, **taken)
 
 
 def _promise(kind: str, amount: str, delta: str | None) -> Promise:
@@ -177,7 +177,7 @@ def _promise(kind: str, amount: str, delta: str | None) -> Promise:
 
 
 def _point(
-    asked: Asked, data: Kept, ball: Ball, amount: str, privacy: Promise, options: Mapping[str, Any]
+    query: Query, data: Kept, ball: Ball, amount: str, privacy: Promise, options: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return one point of a curve."""
     point: dict[str, Any] = {
@@ -185,7 +185,7 @@ def _point(
         "verdict": "", "refused": None,
     }  # fmt: skip
     try:
-        found = _plan(asked, data, ball, privacy, options)
+        found = _plan(query, data, ball, privacy, options)
         if isinstance(found, Plan):
             best = found.best
             point |= {"error": best.error, "of_radius": best.of_radius, "mechanism": best.mechanism}

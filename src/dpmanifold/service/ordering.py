@@ -21,9 +21,8 @@ from dpmanifold.ledger.standing import Standing
 from dpmanifold.manifolds import Manifold
 from dpmanifold.privacy.accounts import Account, Order
 from dpmanifold.privacy.amounts import cost_of, in_words
-from dpmanifold.release import Release
+from dpmanifold.release import EXACT, Release
 from dpmanifold.service import tables
-from dpmanifold.service.askable import Answer
 from dpmanifold.service.counter import Call, order_of
 from dpmanifold.service.errors import NotFound
 from dpmanifold.service.kept import Kept, Opener
@@ -99,10 +98,12 @@ class Asking(NamedTuple):
     ball: Ball
     options: Mapping[str, Any]
 
-    def call(self, account: Account, key: str, **more: Any) -> Answer:
+    def call(self, account: Account, key: str, **more: Any) -> Any:
         """Make the private call, which the account given here pays for."""
         terms = {"budget": account, "key": key, **more}
-        return self.question.asked.call(self.data, self.ball, self.question.privacy, options=self.options, terms=terms)
+        # Whoever asks reads every digit: what cannot be drawn exactly is refused before it is paid for.
+        terms = {**self.options, **terms, "arithmetic": EXACT}
+        return self.question.query.of_registered(self.data, self.ball, self.question.privacy, **terms)
 
     def order(self, key: str) -> Order:
         """Return the order for the ledger, or refuse as the private call does. Spends nothing."""
@@ -112,7 +113,7 @@ class Asking(NamedTuple):
     def seconds(self, service: Service) -> float:
         """Return how long the slot of an answer is."""
         own = terms_of(service, self.data.population, self.data.name)["slot"]
-        return duration(self.question.asked, self.data, self.ball.space.dim, service.settings.slot, own)
+        return duration(self.question.query, self.data, self.ball.space.dim, service.settings.slot, own)
 
 
 def asking(service: Service, who: str, ref: Ref, question: Question, opener: Opener | None = None) -> Asking:
@@ -128,10 +129,10 @@ def asking(service: Service, who: str, ref: Ref, question: Question, opener: Ope
     """
     account = population_named(service, ref.population).as_principal(who)
     data = Kept(account, data_set(account, ref.name, ref.version), opener)
-    if not question.asked.fits(data):
+    if not question.query.sample.fits(data):
         raise InvalidArgumentError(
             f"{question.statistic} cannot be asked of {data.id}: it is not registered with the "
-            f"{question.asked.beside or 'facts'} that this takes."
+            f"{question.query.sample.brings or 'facts'} that this takes."
         )
     options = dict(question.options)
     if "about" in options:

@@ -13,7 +13,6 @@ from dpmanifold.ledger.standing import Standing
 from dpmanifold.privacy.amounts import as_promise_down, in_words
 from dpmanifold.service import tables
 from dpmanifold.service.accounts import Actor
-from dpmanifold.service.askable import askable, asked_named, classes_of, labels_public, listed
 from dpmanifold.service.errors import NotFound
 from dpmanifold.service.kept import Kept
 from dpmanifold.service.ordering import Ref, data_set, population_named, terms_of
@@ -22,6 +21,9 @@ from dpmanifold.service.questions import promise_from_json
 from dpmanifold.service.schedule import duration
 from dpmanifold.service.shares import share_of
 from dpmanifold.service.views import DataSetView, ReleaseView
+from dpmanifold.stats.means import MEAN_QUERY
+from dpmanifold.stats.query import find_query, offered
+from dpmanifold.stats.samples import classes_of, labels_public
 
 if TYPE_CHECKING:
     from dpmanifold.service.service import Service
@@ -80,7 +82,7 @@ class Person:
         terms = terms_of(self.service, population.name, known.name)
         facts = known.facts
         beside = data.covariate
-        by_class = labels_public(facts) if "classes" in facts else None
+        by_class = labels_public(data) if "classes" in facts else None
         left = as_promise_down(standing.cap, standing.left) if standing.grant is not None else None
         return DataSetView(
             ref=f"{population.name}/{known.name}",
@@ -93,7 +95,7 @@ class Person:
             n=known.n,
             unit=known.unit,
             protects=population.unit,
-            classes=classes_of(facts),
+            classes=classes_of(data),
             units_by_class=list(facts["units by class"]) if by_class else None,
             labels_public=by_class,
             covariate=None if beside is None else {"range": list(beside.range), "public": beside.public},
@@ -104,17 +106,17 @@ class Person:
             left_words=NOTHING if left is None else in_words(left, up=False),
             spent_share=share_of(standing.cap, standing.total),
             approval=terms["approval"],
-            slot=duration(asked_named("mean"), data, data.ball.space.dim, self.service.settings.slot, terms["slot"]),
+            slot=duration(MEAN_QUERY, data, data.ball.space.dim, self.service.settings.slot, terms["slot"]),
             own_slot=terms["slot"],
             note=terms["note"],
             paused=is_paused(self.service, population.name),
-            statistics=[name for name, asked in askable().items() if listed(asked) and asked.fits(data)],
+            statistics=[query.name for query in offered() if query.sample.fits(data)],
         )
 
     def view_of_release(self, row: Row[Any]) -> ReleaseView:
         """Return a release as this person sees it: nothing of what came of it before it is published."""
         question = json.loads(row.question)
-        asked, privacy = askable().get(row.statistic), promise_from_json(question["privacy"])
+        query, privacy = find_query(row.statistic), promise_from_json(question["privacy"])
         state = state_of(row)
         seconds = None if row.publishes is None else max(0.0, _until(row.publishes))
         return ReleaseView(
@@ -123,7 +125,7 @@ class Person:
             dataset=row.dataset,
             population=row.population,
             statistic=row.statistic,
-            title=row.statistic if asked is None else asked.title,  # of a package that is gone
+            title=row.statistic if query is None else query.title,  # of a package that is gone
             options=question["options"],
             privacy=privacy.to_dict(),
             privacy_words=in_words(privacy),

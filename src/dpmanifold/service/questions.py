@@ -14,7 +14,7 @@ from dpmanifold._check import shown
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.privacy import Promise
 from dpmanifold.privacy.promises import KINDS
-from dpmanifold.service.askable import Asked, asked_named
+from dpmanifold.stats.query import Query, query_named
 
 
 @final
@@ -42,20 +42,20 @@ class Question:
     ball: Mapping[str, Any] | None = None
 
     @property
-    def asked(self) -> Asked:
+    def query(self) -> Query:
         """What it asks for."""
-        return asked_named(self.statistic)
+        return query_named(self.statistic)
 
     @staticmethod
     def from_dict(record: object) -> Question:
         """Read a question, or say what is wrong with it; what it does not know is refused."""
         known = _only(record, "question", ("statistic", "privacy"), ("options", "ball"))
-        asked = asked_named(known["statistic"])
+        query = query_named(known["statistic"])
         options = known.get("options") or {}
         if not isinstance(options, Mapping) or not all(isinstance(name, str) for name in options):
             raise InvalidArgumentError(f"options must be names with values, got {shown(options)}.")
         return Question(
-            asked.name, promise_from_json(known["privacy"]), asked.checked(options), _ball(known.get("ball"))
+            query.name, promise_from_json(known["privacy"]), query.checked(options), _ball(known.get("ball"))
         )
 
     def to_dict(self) -> dict[str, Any]:

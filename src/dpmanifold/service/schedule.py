@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, func, select, update
 
 from dpmanifold.service import tables
-from dpmanifold.service.askable import Asked
+from dpmanifold.stats.query import Query
 from dpmanifold.stats.registered import Registered
 
 MARGIN = 0.25
@@ -21,18 +21,18 @@ MARGIN = 0.25
 _EACH, _DRAWN = 4e-6, 1e-4
 
 
-def duration(asked: Asked, data: Registered, dim: int, shortest: float, own: float | None = None) -> float:
+def duration(query: Query, data: Registered, dim: int, shortest: float, own: float | None = None) -> float:
     """Return how long a slot is, in seconds: from what is public about the data.
 
     Parameters
     ----------
-    asked, data, dim : what is asked, of what, in how many dimensions
+    query, data, dim : what is asked, of what, in how many dimensions
     shortest : the service's shortest slot
     own : what the steward says about this data set, whose units may have many records each; None for no word. It makes
         slots longer, never shorter
     """
-    drawn = (dim**2 if asked.squares else dim) * asked.parts(data)
-    return max(shortest + _EACH * asked.passes * data.n * dim + _DRAWN * drawn, own or 0.0)
+    drawn = (dim**2 if query.squares else dim) * query.parts(data)
+    return max(shortest + _EACH * query.passes * data.n * dim + _DRAWN * drawn, own or 0.0)
 
 
 def free_from(connection: Connection, at: str) -> str:

@@ -288,9 +288,10 @@ def prepare() -> None:
         matplotlib.use("Agg")
         import matplotlib.figure
 
-    from dpmanifold.service import askable, dressing
+    from dpmanifold.service import dressing
+    from dpmanifold.stats.query import offered
 
-    askable.askable()
+    offered()
     assert dressing
 
 

@@ -3,42 +3,52 @@
 from dpmanifold.release import Clipping
 from dpmanifold.stats.asking import private_statistic
 from dpmanifold.stats.averaged import AveragedStatistic
-from dpmanifold.stats.ball import private_ball
+from dpmanifold.stats.ball import BALL_QUERY, private_ball
 from dpmanifold.stats.check import Verification, verify
-from dpmanifold.stats.classes import private_classes
 from dpmanifold.stats.comparison import Comparison, compare
-from dpmanifold.stats.components import private_components
 from dpmanifold.stats.curator import Notice
-from dpmanifold.stats.groups import private_groups
 from dpmanifold.stats.inputs import EACH_RECORD
-from dpmanifold.stats.interval import private_interval
 from dpmanifold.stats.joint_distances import JOINT_DISTANCES
 from dpmanifold.stats.joint_lengths import JOINT_LENGTHS
 from dpmanifold.stats.joint_moments import JOINT_MOMENTS
+from dpmanifold.stats.k_sample import K_SAMPLE, private_k_sample_test
+from dpmanifold.stats.lda import LDA, private_lda
 from dpmanifold.stats.mean_plan import Plan, PlanRow, RefinePlan, needed_promise, needed_units, plan_mean
-from dpmanifold.stats.means import private_mean, private_means
-from dpmanifold.stats.median import private_median
+from dpmanifold.stats.means import CLASS_MEANS, MEAN_QUERY, private_class_means, private_mean
+from dpmanifold.stats.median import MEDIAN_QUERY, private_median
 from dpmanifold.stats.outlook import Outlook, plan
+from dpmanifold.stats.pga import PGA, private_pga
+from dpmanifold.stats.query import QUERIES, Option, Query
 from dpmanifold.stats.radius import RADIUS as RADIUS
-from dpmanifold.stats.region import private_region
-from dpmanifold.stats.regression import private_regression
+from dpmanifold.stats.region import REGION, private_region
+from dpmanifold.stats.regression import REGRESSION_QUERY, private_regression
 from dpmanifold.stats.shaped import SHAPED as SHAPED
 from dpmanifold.stats.shaping import ShapePlan
-from dpmanifold.stats.test import private_test
-from dpmanifold.stats.variance import private_variance
+from dpmanifold.stats.two_sample import TWO_SAMPLE, private_two_sample_test
+from dpmanifold.stats.variance import VARIANCE_QUERY, private_variance
+from dpmanifold.stats.variance_interval import VARIANCE_INTERVAL, private_variance_interval
+
+for _query in (  # in the order in which people are shown them
+    MEAN_QUERY, MEDIAN_QUERY, REGION, VARIANCE_QUERY, VARIANCE_INTERVAL, PGA, BALL_QUERY, CLASS_MEANS, TWO_SAMPLE,
+    K_SAMPLE, LDA, REGRESSION_QUERY,
+):  # fmt: skip
+    QUERIES.register(_query.name, _query)
 
 __all__ = [
     "EACH_RECORD",
     "JOINT_DISTANCES",
     "JOINT_LENGTHS",
     "JOINT_MOMENTS",
+    "QUERIES",
     "AveragedStatistic",
     "Clipping",
     "Comparison",
     "Notice",
+    "Option",
     "Outlook",
     "Plan",
     "PlanRow",
+    "Query",
     "RefinePlan",
     "ShapePlan",
     "Verification",
@@ -48,17 +58,17 @@ __all__ = [
     "plan",
     "plan_mean",
     "private_ball",
-    "private_classes",
-    "private_components",
-    "private_groups",
-    "private_interval",
+    "private_class_means",
+    "private_k_sample_test",
+    "private_lda",
     "private_mean",
-    "private_means",
     "private_median",
+    "private_pga",
     "private_region",
     "private_regression",
     "private_statistic",
-    "private_test",
+    "private_two_sample_test",
     "private_variance",
+    "private_variance_interval",
     "verify",
 ]

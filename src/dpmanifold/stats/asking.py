@@ -20,6 +20,7 @@ from dpmanifold.statistic import Header, Statistic, refuse_unknown, statistic_na
 from dpmanifold.stats.curator import Curator
 from dpmanifold.stats.draws import Bits, fresh_bits
 from dpmanifold.stats.inputs import Told, checked_question
+from dpmanifold.stats.query import QUERIES
 from dpmanifold.stats.rehearsal import Rehearsal
 from dpmanifold.stats.requests import Question
 from dpmanifold.stats.samples import Known, Sample, Units
@@ -107,7 +108,7 @@ def ask(question: Question[Any], sample: Sample[Any], ball: Ball, privacy: Promi
         return [found] if isinstance(found, Release) else found
 
     rehearsal = Rehearsal(asked, plan.header, bits.exact, plan.steps, lambda bits: drawn(known.public(), bits))
-    return Drawn(terms.settle(privacy, plan.label, request, lambda: drawn(known.points(), bits), rehearsal), known)
+    return Drawn(terms.settle(privacy, question.name, request, lambda: drawn(known.points(), bits), rehearsal), known)
 
 
 def private_statistic(
@@ -150,5 +151,7 @@ def private_statistic(
     chosen = statistic_named(statistic)
     refuse_unknown(chosen.name, chosen.prepared, options)
     terms = Terms(units, invalid, curator, confirm, arithmetic, budget, key, rng)
-    question = Question(chosen.name, chosen.prepared, {"mechanism": mechanism, **options}, chosen)
+    known = QUERIES.find(chosen.name)
+    meant = frozenset() if known is None else frozenset(known.defaults)
+    question = Question(chosen.name, chosen.prepared, {"mechanism": mechanism, **options}, chosen, meant)
     return ask(question, Units(X), ball, privacy, terms).release

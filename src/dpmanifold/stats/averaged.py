@@ -354,7 +354,6 @@ class AveragePlan(Prepared):
 
     def __init__(self, statistic: AveragedStatistic, header: Header, calibration: Calibration) -> None:
         self.statistic, self.header, self.calibration = statistic, header, calibration
-        self.label = statistic.name
 
     @property
     def share(self) -> Promise:

@@ -27,9 +27,9 @@ from dpmanifold.stats.curator import Curator
 from dpmanifold.stats.draws import Bits, draw_mean, refuse_inexact, stated, timing_of, tolerance_of
 from dpmanifold.stats.grids import follows, on_grid
 from dpmanifold.stats.inputs import divide
+from dpmanifold.stats.query import Option, Query
 from dpmanifold.stats.ranges import ROUNDING, SURELY, rounding_of, same_number, tail_of, within
 from dpmanifold.stats.recipes import Recipe
-from dpmanifold.stats.requests import Question
 from dpmanifold.stats.samples import Units
 from dpmanifold.stats.search import RadiusSearch
 from dpmanifold.stats.steps import Alone, mean_step
@@ -96,7 +96,7 @@ def private_ball(
     """
     coverage = fraction(coverage, "coverage")
     terms = Terms(units, invalid, curator, confirm, arithmetic, budget, key, rng)
-    return ask(Question(BALL.name, BALL.prepared, {"coverage": coverage}), Units(X), ball, privacy, terms).release
+    return ask(BALL_QUERY.asked(coverage=coverage), Units(X), ball, privacy, terms).release
 
 
 @dataclass(frozen=True)
@@ -223,7 +223,7 @@ class BallStatistic(Statistic):
         if plan.obstacle is not None:
             raise PromiseError(f"no smaller ball can be found: {plan.obstacle}. Use more units or a weaker promise.")
         refuse_inexact(header.arithmetic, plan.mechanism, header.ball, plan.calibration)
-        return Alone(self.name, header, plan)
+        return Alone(header, plan)
 
     def recipes(self) -> Sequence[Recipe]:
         """Return the ways: by itself; before another statistic it is a step of that one."""
@@ -363,3 +363,17 @@ def search_of(release: Release) -> RadiusSearch:
     share = type(release.share)(release.details["search share"])  # type: ignore[call-arg]
     outer = release.ball
     return RadiusSearch(outer.space.dim, release.n, outer.radius, share, release.details["coverage"])
+
+
+COVERAGE = Option("coverage", "number", "Share of the units", "How many of the units the ball is to hold.")
+BALL_QUERY = Query(
+    name="ball",
+    title="A smaller ball",
+    call=private_ball,
+    sample=Units,
+    plan=BALL.prepared,
+    options=(COVERAGE,),
+    releases=(BALL.name,),
+    views=("picture",),
+    squares=False,
+)

@@ -103,7 +103,6 @@ class AboutMean(Prepared):
         header: Header,
         weights: tuple[float, ...],
         moments: tuple[Moment, ...],
-        label: str,
         refine: bool = False,
         mechanism: object = "auto",
     ) -> None:
@@ -111,7 +110,7 @@ class AboutMean(Prepared):
         if mechanism not in ("auto", mean_name(ball)):
             raise InvalidArgumentError(f'`mechanism` must be "auto" or "{mean_name(ball)}" there, got {mechanism!r}.')
         require_ball(ball)
-        self.header, self.label = header, label
+        self.header = header
         self._refinement = Refinement(ball, header.n, gaussian(header.privacy), refine, Wanted(mean_name(ball)))
         self._chain = Chain.make(ball, header.n, self._refinement.rest, weights, moments)
         refuse_inexact(header.arithmetic, self._chain.chosen[0], ball, self._chain.chosen[1])

@@ -11,12 +11,12 @@ import numpy as np
 
 from dpmanifold._check import shown
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.inference import Discriminant, GroupsTest, TwoSampleTest
+from dpmanifold.inference import KSampleTest, LinearDiscriminant, TwoSampleTest
 from dpmanifold.release import NEIGHBOURS_BY_CLASS, Release
 from dpmanifold.result import Result, serves
-from dpmanifold.stats.class_moments import CLASS_MOMENTS
 from dpmanifold.stats.copies import copy_faults, draws_of
 from dpmanifold.stats.examine import Findings, examine
+from dpmanifold.stats.lda import CLASS_MOMENTS
 
 R = TypeVar("R")
 
@@ -130,7 +130,7 @@ def verify(release: Result) -> Verification:
             for name, group in (("first group: ", release.first), ("second group: ", release.second)):
                 findings.add(_attempted(_as_read, group), name)
             findings.add(_attempted(_compared, release), "")
-        elif isinstance(release, GroupsTest):
+        elif isinstance(release, KSampleTest):
             for name, group in release.groups.items():
                 findings.add(_attempted(_as_read, group), f"group {name!r}: ")
             findings.add(_attempted(_compared, release), "")
@@ -138,7 +138,7 @@ def verify(release: Result) -> Verification:
             for one in release.released:
                 findings.add(_attempted(_as_read, one), "")
         findings.add(_attempted(_apart, release), "")
-        if isinstance(release, Discriminant):
+        if isinstance(release, LinearDiscriminant):
             findings.add(_attempted(_counted, release), "")
     private = release.private is True
     if not private:
@@ -168,7 +168,7 @@ def _record(release: Release, answers: bool = True) -> dict[str, Any]:
     return {**Release.to_dict(release, answers), "steps": steps}
 
 
-def _compared(test: TwoSampleTest | GroupsTest) -> Findings:
+def _compared(test: TwoSampleTest | KSampleTest) -> Findings:
     """Return what the groups of a test say against each other; each unit is in one of them, so promises do not add."""
     groups, found = test.released, Findings()
     first, others = groups[0], groups[1:]
@@ -202,7 +202,7 @@ def _compared(test: TwoSampleTest | GroupsTest) -> Findings:
 
 def _apart(result: Result) -> Findings:
     """Return which draws are copies of each other; the ball that groups share was drawn once."""
-    names = result.names if isinstance(result, GroupsTest) else ("first", "second")
+    names = result.names if isinstance(result, KSampleTest) else ("first", "second")
     groups = [f"group {name!r}: " for name in names] if len(result.released) > 1 else [""]
     draws = [
         drawn
@@ -212,7 +212,7 @@ def _apart(result: Result) -> Findings:
     return Findings([], copy_faults(draws))
 
 
-def _counted(found: Discriminant) -> Findings:
+def _counted(found: LinearDiscriminant) -> Findings:
     """Return whether public counts of classes are none of the units, or none that the released sums allow."""
     release, counts = found.release, found.counts
     if counts is None:

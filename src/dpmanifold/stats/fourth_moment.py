@@ -11,7 +11,7 @@ from dpmanifold import sensitivity
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
 from dpmanifold.frechet import UnitPoints
-from dpmanifold.inference import Interval
+from dpmanifold.inference import VarianceInterval
 from dpmanifold.noise.tails import Tail
 from dpmanifold.release import NEIGHBOURS, Release
 from dpmanifold.sensitivity import Sensitivity
@@ -34,7 +34,7 @@ class FourthMoment(Moment):
 
     def prepared(self, header: Header, *, refine: bool = False, mechanism: Any = "auto") -> Prepared:
         """Plan the mean, the variance and this moment."""
-        return AboutMean(header, INTERVAL_SHARES, (VARIANCE, self), "interval", refine, mechanism)
+        return AboutMean(header, INTERVAL_SHARES, (VARIANCE, self), refine, mechanism)
 
     def sensitivity(self, ball: Ball, n: int, away: float) -> Sensitivity:
         """Bound its change."""
@@ -62,9 +62,9 @@ class FourthMoment(Moment):
         step = variance_recipe(INTERVAL_SHARES[:2], gaussian_mean_recipe(), corrected=False)
         return moment_recipes(self, INTERVAL_SHARES, step, (NEIGHBOURS,))
 
-    def conclusion(self, release: Release) -> Interval:
+    def conclusion(self, release: Release) -> VarianceInterval:
         """Return the interval that it is released for."""
-        return Interval(release)
+        return VarianceInterval(release)
 
 
 FOURTH_MOMENT = FourthMoment()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dpmanifold.features import DISTANCE_WEIGHTS, FOURTH_WEIGHT, SQUARE_WEIGHT, THIRD_WEIGHT, WEIGHT, Distances
-from dpmanifold.inference import Interval
+from dpmanifold.inference import VarianceInterval
 from dpmanifold.release import Release
 from dpmanifold.statistic import STATISTICS, Header, Prepared
 from dpmanifold.stats.featured import FeaturePlan, FeatureStatistic
@@ -80,9 +80,9 @@ class DistancesAboutCenter(FeatureStatistic):
         stated = release.details
         return DistancesAboutCenter(*(stated[name] for name in (SQUARE_WEIGHT, WEIGHT, THIRD_WEIGHT, FOURTH_WEIGHT)))
 
-    def conclusion(self, release: Release) -> Interval | None:
+    def conclusion(self, release: Release) -> VarianceInterval | None:
         """Return the interval that can be made of it on flat spaces."""
-        return Interval(release) if release.ball.space.is_flat else None
+        return VarianceInterval(release) if release.ball.space.is_flat else None
 
 
 JOINT_DISTANCES = DistancesAboutCenter()

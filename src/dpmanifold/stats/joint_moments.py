@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from dpmanifold.features import WEIGHT, JointMoments
-from dpmanifold.inference import Region
+from dpmanifold.inference import ConfidenceRegion
 from dpmanifold.inference.corrected import ABOUT_FRECHET
 from dpmanifold.privacy import Promise
 from dpmanifold.release import Release
@@ -89,9 +89,9 @@ class JointMomentsAboutCenter(FeatureStatistic):
             found.append(f"{ABOUT_FRECHET}: on a flat space there is no other mean")
         return found
 
-    def conclusion(self, release: Release) -> Region:
+    def conclusion(self, release: Release) -> ConfidenceRegion:
         """Return the region that can be made of it."""
-        return Region(release)
+        return ConfidenceRegion(release)
 
 
 JOINT_MOMENTS = JointMomentsAboutCenter()

@@ -66,7 +66,7 @@ class Mean(Statistic):
             )  # fmt: skip
         return MeanPlan(header, Wanted(mechanism, estimand), refine, project, shrink)
 
-    def own_plan(
+    def comparison(
         self,
         header: Header,
         *,
@@ -264,7 +264,6 @@ class MeanPlan(Prepared):
         self._project, self._shrink = checked_flag(project, "project"), checked_shrink(shrink)
         self._refinement = Refinement(header.ball, header.n, share or header.privacy, refine, wanted)
         self._details = {**(details or {}), **self._refinement.details}
-        self.label = "mean with refined ball" if self._refinement.plan else "mean"
         self.chosen = self._chosen(header.ball)
         _refuse_shrinkage(self._shrink, self.chosen, header.ball)
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from dpmanifold._labels import checked_names
 from dpmanifold.ball import Ball
-from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.mechanisms import Mechanism
 from dpmanifold.noise.source import Rng
@@ -21,11 +20,13 @@ from dpmanifold.stats.draws import Bits
 from dpmanifold.stats.inputs import divide
 from dpmanifold.stats.mean import MEAN, MeanPlan
 from dpmanifold.stats.public_shapes import refuse_own_records
+from dpmanifold.stats.query import ESTIMAND, MECHANISM, REFINE, Option, Query
 from dpmanifold.stats.recipes import TOUCHED
 from dpmanifold.stats.refine import Wanted
-from dpmanifold.stats.requests import Question
 from dpmanifold.stats.samples import SpanningGroups, Units
-from dpmanifold.stats.shaped import plan_shaped
+from dpmanifold.stats.shaped import SHAPED, plan_shaped
+from dpmanifold.stats.shaping import PRIVATE
+from dpmanifold.stats.shrinkage import JAMES_STEIN
 
 
 def private_mean(
@@ -113,10 +114,10 @@ def private_mean(
         "project": project,
         "shrink": shrink,
     }
-    return ask(Question(MEAN.name, MEAN.prepared, asked), Units(X), ball, privacy, terms).release
+    return ask(MEAN_QUERY.asked(**asked), Units(X), ball, privacy, terms).release
 
 
-def private_means(
+def private_class_means(
     X: object,
     labels: object,
     ball: Ball,
@@ -124,7 +125,6 @@ def private_means(
     *,
     units: object,
     classes: Sequence[Any],
-    labels_public: bool = True,
     estimand: str | None = None,
     mechanism: str | Mechanism = "auto",
     invalid: str = "raise",
@@ -151,7 +151,6 @@ def private_means(
         arithmetic, budget, key, rng : as in :func:`private_mean`
     labels : one class per record; or the name of a column, where X has columns; None where X is registered with them
     classes : the public list of classes; a label outside it is an error
-    labels_public : must be True; private labels need a mechanism of their own
 
     Examples
     --------
@@ -161,15 +160,10 @@ def private_means(
     >>> from dpmanifold.stats import EACH_RECORD
     >>> ball = Ball(Euclidean(1), [0.0], 1.0)
     >>> X, labels = np.zeros((40, 1)), ["a", "b"] * 20
-    >>> releases = private_means(X, labels, ball, PureDP(1.0), units=EACH_RECORD, classes=["a", "b"])
+    >>> releases = private_class_means(X, labels, ball, PureDP(1.0), units=EACH_RECORD, classes=["a", "b"])
     >>> sorted(releases), releases["a"].n, releases["a"].privacy
     (['a', 'b'], 20, PureDP(epsilon=1.0))
     """
-    if not labels_public:
-        raise InvalidArgumentError(
-            "`labels_public` must be True: this release shows which classes have how many units. Private "
-            "labels are not supported."
-        )
     terms = Terms(units, invalid, curator, confirm, arithmetic, budget, key, rng)
     refuse_own_records(shape, X)
     asked: dict[str, Any] = {
@@ -181,7 +175,7 @@ def private_means(
         "shrink": shrink,
     }
     sample = SpanningGroups(X, labels, checked_names(classes, least=1, kinds=object))
-    releases = ask(Question(ClassMeansPlan.label, ClassMeansPlan, asked), sample, ball, privacy, terms).releases
+    releases = ask(CLASS_MEANS.asked(**asked), sample, ball, privacy, terms).releases
     return dict(zip(sample.names, releases, strict=True))
 
 
@@ -191,12 +185,10 @@ class ClassMeansPlan:
     Parameters
     ----------
     header : what all classes are about
-    classes, mechanism, estimand, refine, shape, project, shrink : as in :func:`private_means`
+    classes, mechanism, estimand, refine, shape, project, shrink : as in :func:`private_class_means`
     counts : how many units each class has
     touched : in how many classes a unit has records, at most
     """
-
-    label = "means by class"
 
     def __init__(
         self,
@@ -232,3 +224,43 @@ class ClassMeansPlan:
     def release(self, groups: Sequence[UnitPoints], bits: Bits) -> list[Release]:
         """Release the mean of each class. Never raises."""
         return [plan.release(points, bits) for plan, points in zip(self._plans, groups, strict=True)]
+
+
+SHAPE = Option(
+    "shape", "shape", "Shape of the noise",
+    "Noise shaped like the data: private spends three tenths on shape and radii. For flat spaces and tangent means.",
+    (None, PRIVATE),
+)  # fmt: skip
+SHRINK = Option(
+    "shrink", "choice", "Shrinkage",
+    "Move the draw towards the center, the draw itself being kept as raw: auto (where that can only help), "
+    "james-stein (normal noise on flat spaces, three dimensions or more) or none.",
+    ("auto", JAMES_STEIN, None),
+    planned=False,
+)  # fmt: skip
+MEAN_QUERY = Query(
+    name="mean",
+    title="Mean",
+    call=private_mean,
+    sample=Units,
+    plan=MEAN.prepared,
+    compare=MEAN.comparison,
+    options=(ESTIMAND, MECHANISM, REFINE, SHAPE, SHRINK),
+    releases=(MEAN.name, SHAPED.name),
+    tells_needs=True,
+    squares=False,
+)
+CLASS_MEANS = Query(
+    name="class-means",
+    title="Mean of each class",
+    call=private_class_means,
+    sample=SpanningGroups,
+    plan=ClassMeansPlan,
+    result=dict,
+    options=MEAN_QUERY.options,
+    releases=MEAN_QUERY.releases,
+    figure="dpmanifold.plots.glyphs:tensors",
+    views=(),
+    plan_as=MEAN_QUERY.name,
+    squares=False,
+)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -35,10 +36,10 @@ from dpmanifold.stats.grids import follows
 from dpmanifold.stats.inputs import checked_flag
 from dpmanifold.stats.mean import placed, point_faults
 from dpmanifold.stats.median_steps import Approach, faults_before, outliers_withstood, recipes_before
+from dpmanifold.stats.query import REFINE, Query
 from dpmanifold.stats.ranges import SURELY, is_beyond
 from dpmanifold.stats.recipes import EITHER, Recipe
 from dpmanifold.stats.refine import SKIPPED
-from dpmanifold.stats.requests import Question
 from dpmanifold.stats.samples import Units
 
 PROOF = "docs/theory/median.md"
@@ -110,7 +111,7 @@ def private_median(
     ['radius', 'mean']
     """
     terms = Terms(units, invalid, curator, confirm, arithmetic, budget, key, rng)
-    return ask(Question(MEDIAN.name, MEDIAN.prepared, {"refine": refine}), Units(X), ball, privacy, terms).release
+    return ask(MEDIAN_QUERY.asked(refine=refine), Units(X), ball, privacy, terms).release
 
 
 class Median(Statistic):
@@ -315,8 +316,6 @@ def stride(ball: Ball, scale: float) -> float:
 class MedianPlan(Prepared):
     """Every choice and every refusal of a private median, from public numbers alone."""
 
-    label = "median"
-
     def __init__(self, header: Header, refine: bool, mechanism: Any = "auto") -> None:
         require_ball(header.ball)
         checked_arithmetic(header.arithmetic)
@@ -348,3 +347,16 @@ class MedianPlan(Prepared):
             MEDIAN, value, self.header.inside(ball), made, (before,), details, tol=0.0, projected=True,
             private=bits.private, timing=before.timing, **stated(drawn),
         )  # fmt: skip
+
+
+MEDIAN_QUERY = Query(
+    name="median",
+    title="Geometric median",
+    call=private_median,
+    sample=Units,
+    plan=MEDIAN.prepared,
+    options=(replace(REFINE, help="Look for a smaller ball first, at 15 %; skipped where useless."),),
+    releases=(MEDIAN.name,),
+    squares=False,
+    passes=2.0,
+)

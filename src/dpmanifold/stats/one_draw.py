@@ -13,7 +13,7 @@ import numpy as np
 from dpmanifold import sensitivity
 from dpmanifold._check import FloatArray
 from dpmanifold.errors import DPManifoldError
-from dpmanifold.inference import Region
+from dpmanifold.inference import ConfidenceRegion
 from dpmanifold.inference.estimate import mean_hessian
 from dpmanifold.inference.hotelling import NoisyCovariance, degrees_of_freedom, spectral_noise
 from dpmanifold.linalg import from_vecd, to_vecd
@@ -79,12 +79,12 @@ def smaller_in_one_draw(draw: AveragePlan, rest: Promise) -> bool:
     rng, count = np.random.default_rng(0), 1 if d > _MANY_DIMENSIONS else _MADE_UP
     variance = (_FILL * ball.radius) ** 2 / (d + 2)
     center = _AWAY * ball.radius * np.eye(d)[0]
-    ours = [_squared_radius(Region(made_up(draw, variance, rng, center), 1 - _TAIL)) for _ in range(count)]
+    ours = [_squared_radius(ConfidenceRegion(made_up(draw, variance, rng, center), 1 - _TAIL)) for _ in range(count)]
     theirs = [_about_a_mean(chain, draw.header, variance, rng) for _ in range(count)]
     return float(np.mean(ours)) <= _CLEARLY**2 * float(np.mean(theirs))
 
 
-def _squared_radius(region: Region) -> float:
+def _squared_radius(region: ConfidenceRegion) -> float:
     return region.threshold * float(np.trace(region.covariance))
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from rich import box
 from rich.table import Table
@@ -16,51 +16,12 @@ from dpmanifold.errors import InvalidArgumentError, Message
 from dpmanifold.facts import json_safe, table_text
 from dpmanifold.privacy import Promise, cautions
 from dpmanifold.release import EXACT, FLOAT
-from dpmanifold.statistic import (
-    NEIGHBOURS_BY_CLASS,
-    STATISTICS,
-    Header,
-    Statistic,
-    Step,
-    refuse_unknown,
-    statistic_named,
-)
-from dpmanifold.stats.averaged import AveragePlan
-from dpmanifold.stats.classes import ClassPlan
+from dpmanifold.statistic import NEIGHBOURS_BY_CLASS, STATISTICS, Header, Statistic, Step, refuse_unknown
 from dpmanifold.stats.draws import checked_arithmetic
-from dpmanifold.stats.group_plan import GroupsPlan
-from dpmanifold.stats.interval import interval_plan
-from dpmanifold.stats.mean import MEAN
 from dpmanifold.stats.mean_plan import Plan, checked_public
-from dpmanifold.stats.prospects import USUAL_FILL, Prospect, joint_draws, prospect
-from dpmanifold.stats.region import region_plan
-from dpmanifold.stats.regression import RegressionPlan
+from dpmanifold.stats.prospects import USUAL_FILL, Prospect, prospect
+from dpmanifold.stats.query import QUERIES, Query, of_statistic, query_named
 from dpmanifold.stats.second_moment import SECOND_MOMENT
-from dpmanifold.stats.test import TestPlan
-
-
-class Conclusion(NamedTuple):
-    """What is concluded from releases: what plans these, given a header and options, and for how many groups.
-
-    Where groups are compared, their numbers of units come after the header, which has the sum; infinitely many groups
-    stand for any number of them, from two on. `draws` reads off such a plan the draws of joint moments by which its
-    worth can be told.
-    """
-
-    prepared: Callable[..., Any]
-    groups: float = 1
-    draws: Callable[[Any], Sequence[AveragePlan]] | None = None
-
-
-CONCLUSIONS: dict[str, Conclusion] = {
-    "region": Conclusion(region_plan, draws=joint_draws),
-    "interval": Conclusion(interval_plan),
-    "test": Conclusion(TestPlan, groups=2, draws=joint_draws),
-    "classes": Conclusion(ClassPlan),
-    "groups": Conclusion(GroupsPlan, groups=math.inf, draws=joint_draws),
-    "regression": Conclusion(RegressionPlan),
-}
-"""What can be planned besides statistics, by name."""
 
 # What to ask for where noise on the spread is more than the spread, by whether groups are compared.
 _IN_ONE_DRAW = {
@@ -113,10 +74,10 @@ class Outlook:
         said = f"Expect noise of {word}{last.error:.3g}{of} on the {where}{whose} with {last.mechanism}"
         if part is None or part < 0.5:
             return said + ". Clipping and sampling error come on top."
-        compares = groups_of(self.statistic) > 1
+        compares = self._groups > 1
         if self._allows_for_the_last:
             wide = "find large differences only" if compares else "be wide"
-            return said + f": the {self.statistic} would allow for all of it, and {wide}."
+            return said + f": the {'test' if compares else self.statistic} would allow for all of it, and {wide}."
         if compares:
             return said + ": distances would be largely noise. Whether the means differ may still be found."
         return said + ": it would say next to nothing. Use more units, a smaller ball or a weaker promise."
@@ -139,7 +100,13 @@ class Outlook:
     @property
     def _allows_for_the_last(self) -> bool:
         """Whether it is about Fréchet means on a curved space: the last draw tells the spread alone."""
-        return self.statistic in CONCLUSIONS and self.steps[-1].statistic == SECOND_MOMENT.name
+        return self.statistic in QUERIES and self.steps[-1].statistic == SECOND_MOMENT.name
+
+    @property
+    def _groups(self) -> float:
+        """How many groups of units it is about."""
+        query = QUERIES.find(self.statistic)
+        return 1 if query is None else query.sample.groups
 
     def sentences(self) -> list[str]:
         """Return the outlook in words: verdict, what a region or a test would be worth, cautions about the promise."""
@@ -147,7 +114,7 @@ class Outlook:
         # Noise beyond this is more than data that fill the usual share of the radius spread.
         wide = self._allows_for_the_last and (self.steps[-1].of_range or 0.0) >= USUAL_FILL**2
         if wide:
-            worth.append(_IN_ONE_DRAW[groups_of(self.statistic) > 1])
+            worth.append(_IN_ONE_DRAW[self._groups > 1])
         return [self.verdict, *worth, *(f"Caution: {text}" for text in cautions(self.privacy, self.n))]
 
     def to_dict(self) -> dict[str, Any]:
@@ -200,14 +167,14 @@ def plan(
 
     Parameters
     ----------
-    n : number of units; for a test a pair, the units of each group; for groups a list of them
+    n : number of units; for a test of groups the units of each
     ball : the public ball
     privacy : the promise
-    statistic : the name of a statistic ("mean", "variance", "ball", ...; `dpm statistics` lists them), a Statistic, or
-        what is concluded from some: "region", "interval", "test", "groups", "classes", "regression"
+    statistic : the name of a query ("mean", "region", "k-sample-test", ...; docs/reference/queries.md lists them), that
+        of a statistic (`dpm statistics`), or a Statistic
     arithmetic : as in :func:`private_mean`
-    options : what the call takes by keyword besides: `refine`, `coverage`, `about`, `mechanism`, `classes` (of classes,
-        a list or how many), `count` (of components), `labels_public`, `covariate_public`; for the mean those of
+    options : what the call takes by keyword besides, such as `refine`, `coverage`, `about`, `count`, `classes` (of a
+        discriminant, a list or how many), `labels_public` and `covariate_public`; for the mean those of
         :func:`private_mean` and of :func:`plan_mean`; for a region or a test `fill`, the share of the radius within
         which 95 % of the data are assumed to lie about their mean (0.5), so that its worth can be told
 
@@ -222,10 +189,10 @@ def plan(
     >>> ball = Ball(Sphere(2), [0.0, 0.0, 1.0], 0.5)
     >>> plan(500, ball, PureDP(1.0)).best.mechanism
     'riemannian-laplace'
-    >>> [step.statistic for step in plan(500, ball, GDP(1.0), statistic="interval").steps]
+    >>> [step.statistic for step in plan(500, ball, GDP(1.0), statistic="variance-interval").steps]
     ['mean', 'variance', 'fourth moment']
     >>> tensors = Ball(SPD(3), SPD(3).origin, 1.0)
-    >>> print(plan((40, 40), tensors, GDP(1.0), statistic="test").prospect.verdict)
+    >>> print(plan((40, 40), tensors, GDP(1.0), statistic="two-sample-test").prospect.verdict)
     If the data lie within 0.5 of the radius of their mean, the test finds means that are 0.316 apart in 80 of 100
     studies; without noise 0.121 would do.
     >>> plan(500, ball, PureDP(1.0), statistic="region")
@@ -236,51 +203,43 @@ def plan(
     """
     checked_public(ball, privacy)
     checked_arithmetic(arithmetic)
-    groups = groups_of(statistic)
-    counts = [_counts(n, groups)] if groups > 1 else []
+    query = _query_of(statistic)
+    groups = query.sample.groups
+    counts = {"counts": _counts(n, groups)} if groups > 1 else {}
     if counts:
-        header = Header(ball, sum(counts[0]), privacy, neighbours=NEIGHBOURS_BY_CLASS, arithmetic=arithmetic)
+        header = Header(ball, sum(counts["counts"]), privacy, neighbours=NEIGHBOURS_BY_CLASS, arithmetic=arithmetic)
     else:
         header = Header(ball, positive_int(n, "n", minimum=2), privacy, arithmetic=arithmetic)
-    if isinstance(statistic, str) and statistic in CONCLUSIONS:
-        concluded = CONCLUSIONS[statistic]
-        fill = options.pop("fill", USUAL_FILL) if concluded.draws else USUAL_FILL
-        refuse_unknown(statistic, concluded.prepared, options)
-        asked = concluded.prepared(header, *counts, **options)
-        of_test = concluded.groups > 1
-        worth = prospect(concluded.draws(asked), fill, of_test, ball.space.dim) if concluded.draws else None
-        return Outlook(statistic, header.n, ball, privacy, tuple(_placed(step, ball) for step in asked.steps()), worth)
-    found = _found(statistic)
-    refuse_unknown(found.name, found.own_plan, options)
-    own: Plan | None = found.own_plan(header, **options)
-    if own is not None:
-        return own
-    refuse_unknown(found.name, found.prepared, options)
-    return Outlook(found.name, header.n, ball, privacy, found.prepared(header, **options).steps())
+    if query.compare is not None:
+        refuse_unknown(query.name, query.compare, options)
+        compared: Plan | None = query.compare(header, **options)
+        if compared is not None:
+            return compared
+    fill = options.pop("fill", USUAL_FILL) if query.draws else USUAL_FILL
+    refuse_unknown(query.name, query.plan, options)
+    asked = query.plan(header, **counts, **options)
+    worth = None if query.draws is None else prospect(query.draws(asked), fill, groups > 1, ball.space.dim)
+    steps = asked.steps()
+    if query.name in QUERIES:
+        steps = tuple(_placed(step, ball) for step in steps)
+    return Outlook(query.name, header.n, ball, privacy, steps, worth)
+
+
+def _query_of(statistic: object) -> Query:
+    """Return the query of this name, or that of a statistic: a conclusion from several draws as well."""
+    if isinstance(statistic, Statistic):
+        known = QUERIES.find(statistic.name)
+        return known if known is not None and known.plan == statistic.prepared else of_statistic(statistic)
+    query = query_named(statistic)
+    return QUERIES.get(query.plan_as) if query.plan_as else query
 
 
 def _placed(step: Step, ball: Ball) -> Step:
-    """Return a draw as a conclusion reads it: the mean that joint moments hold is moved into the ball."""
+    """Return a draw as a query reads it: the mean that joint moments hold is moved into the ball."""
     known = STATISTICS.find(step.statistic)
     if step.error is None or step.error <= ball.diameter or known is None or not known.error_of:
         return step
     return replace(step, error=ball.diameter, error_exact=False)
-
-
-def _found(statistic: object) -> Statistic:
-    """Return a statistic, or say what can be planned: conclusions from several draws as well."""
-    try:
-        return statistic_named(statistic)
-    except InvalidArgumentError:
-        if isinstance(statistic, str):
-            able = ", ".join(dict.fromkeys([MEAN.name, *CONCLUSIONS, *STATISTICS.names()]))
-            raise InvalidArgumentError(f"`statistic` must be one of {able}, got {shown(statistic)}.") from None
-        raise
-
-
-def groups_of(statistic: object) -> float:
-    """Return for how many groups of units a plan asks: 2 for what compares two, infinity for any number, else 1."""
-    return CONCLUSIONS[statistic].groups if isinstance(statistic, str) and statistic in CONCLUSIONS else 1
 
 
 def _counts(n: object, groups: float) -> tuple[int, ...]:

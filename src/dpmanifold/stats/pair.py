@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -36,10 +36,12 @@ class Pair(Sample[Sequence[UnitPoints]]):
 
     Attributes
     ----------
-    X, Y, classes : as in :func:`private_test`
+    X, Y, classes : as in :func:`private_two_sample_test`
     """
 
     arguments: ClassVar[str] = "X, Y"
+    groups: ClassVar[float] = 2
+    brings: ClassVar[str] = "classes"
 
     X: object
     Y: object
@@ -65,7 +67,7 @@ class Pair(Sample[Sequence[UnitPoints]]):
         names = checked_names(self.classes)
         if len(names) != 2:
             raise InvalidArgumentError(
-                "`classes` must be two for a test of two groups, got {n_names}. private_groups compares more of them.",
+                "`classes` must be two for a test of two groups, got {n_names}. private_k_sample_test compares more.",
                 n_names=Public(len(names)),
             )
         return names
@@ -84,6 +86,11 @@ class Pair(Sample[Sequence[UnitPoints]]):
     def given(X: Registered) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return the data with their classes."""
         return Groups.given(X)
+
+    @staticmethod
+    def are_counts(found: Sequence[int], facts: Sequence[Mapping[str, Any]]) -> bool:
+        """Return whether they are the units of two data sets, or of the two classes of one."""
+        return found == (facts[0].get("units by class") if len(facts) == 1 else [fact["n"] for fact in facts])
 
 
 def _of_sizes(

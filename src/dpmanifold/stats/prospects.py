@@ -15,12 +15,11 @@ import scipy
 from scipy import special
 
 from dpmanifold._check import fraction
-from dpmanifold.inference import Region
+from dpmanifold.inference import ConfidenceRegion
 from dpmanifold.inference.joint import JointEstimate, combined
 from dpmanifold.release import Release
 from dpmanifold.statistic import Prepared
 from dpmanifold.stats.averaged import AveragePlan
-from dpmanifold.stats.group_plan import GroupsPlan
 from dpmanifold.stats.joint_moments import JointMomentsAboutCenter
 from dpmanifold.stats.one_draw import made_up
 
@@ -89,7 +88,7 @@ class Prospect:
 
 def joint_draws(plan: Prepared) -> list[AveragePlan]:
     """Return the draws of joint moments that a plan of a region or a test consists of; none where it has others."""
-    draws = plan.draws if isinstance(plan, GroupsPlan) else [plan]
+    draws = getattr(plan, "draws", [plan])
     joint = [
         draw for draw in draws if isinstance(draw, AveragePlan) and isinstance(draw.statistic, JointMomentsAboutCenter)
     ]
@@ -133,7 +132,7 @@ def prospect(draws: Sequence[AveragePlan], fill: float, of_test: bool, dim: int)
     variance = (fill * radius) ** 2 / float(special.chdtri(dim, 1 - _INSIDE))
     made = [[made_up(draw, variance, rng) for draw in draws] for _ in range(count)]
     if not of_test:
-        size = float(np.mean([Region(one, LEVEL).effective_radius for (one,) in made]))
+        size = float(np.mean([ConfidenceRegion(one, LEVEL).effective_radius for (one,) in made]))
         return Prospect(of_test, fill, size, math.sqrt(dim * variance / draws[0].header.n))
     size, numbers = (1 - LEVEL) / pairs, [draw.header.n for draw in draws]
     found, plain = _found_apart(made, variance, rng, size), _found_without_noise(dim, numbers, variance, size)

@@ -125,7 +125,7 @@ class Radius(Statistic):
         obstacle = plan.obstacle()
         if obstacle is not None:
             raise PromiseError(f"no radius can be found: {obstacle}. Use more units or a weaker promise.")
-        return Alone(self.name, header, plan)
+        return Alone(header, plan)
 
     def recipes(self) -> Sequence[Recipe]:
         """Return: by itself; before another statistic it is a step of that one."""

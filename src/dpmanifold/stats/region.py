@@ -7,7 +7,7 @@ from typing import Any
 from dpmanifold._check import open_fraction, shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.inference import Region
+from dpmanifold.inference import ConfidenceRegion
 from dpmanifold.mechanisms.base import FRECHET
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise
@@ -19,7 +19,8 @@ from dpmanifold.stats.curator import Curator
 from dpmanifold.stats.featured import FeaturePlan
 from dpmanifold.stats.joint_moments import JOINT_MOMENTS, JointMomentsAboutCenter
 from dpmanifold.stats.one_draw import smaller_in_one_draw
-from dpmanifold.stats.requests import Question
+from dpmanifold.stats.prospects import joint_draws
+from dpmanifold.stats.query import ESTIMAND_OF_INFERENCE, LEVEL, REFINE, Query
 from dpmanifold.stats.samples import Units
 from dpmanifold.stats.second_moment import SECOND_MOMENT
 
@@ -44,7 +45,7 @@ def private_region(
     budget: Budget | Account | None = None,
     key: str | None = None,
     rng: Rng = None,
-) -> Region:
+) -> ConfidenceRegion:
     """Release the mean with a confidence region for the population's Fréchet mean (theory section 7).
 
     On flat spaces one draw holds the mean and a second moment about the ball's centre, and the mean has the noise that
@@ -77,8 +78,8 @@ def private_region(
     """
     level = open_fraction(level, "level")
     terms = Terms(units, invalid, curator, confirm, arithmetic, budget, key, rng)
-    question = Question("region", region_plan, {"estimand": estimand, "refine": refine})
-    return Region(ask(question, Units(X), ball, privacy, terms).release, level)
+    question = REGION.asked(estimand=estimand, refine=refine)
+    return ConfidenceRegion(ask(question, Units(X), ball, privacy, terms).release, level)
 
 
 def region_plan(
@@ -96,22 +97,23 @@ def region_plan(
     mechanism : "auto", or the name of the Gaussian noise; on curved spaces of that about a Fréchet mean, which then is
         released by itself
     """
-    at_once = in_one_draw(header.ball, checked_estimand(estimand, "region"))
+    at_once = in_one_draw(header.ball, checked_estimand(estimand))
     if not at_once and mechanism != "auto":
         return SECOND_MOMENT.prepared(header, refine=refine, mechanism=mechanism)
     statistic = JointMomentsAboutCenter(weight_in(header.ball), about_frechet=not at_once)
     plan = FeaturePlan(JOINT_MOMENTS, statistic, header, refine, mechanism)
-    plan.label = "region"
     if at_once or smaller_in_one_draw(plan, gaussian(header.privacy)):
         return plan
     return SECOND_MOMENT.prepared(header, refine=refine, mechanism=mechanism)
 
 
-def checked_estimand(estimand: object, what: str) -> str | None:
+def checked_estimand(estimand: object) -> str | None:
     """Return which mean a region or a test is about, or refuse."""
     if estimand is None or (isinstance(estimand, str) and estimand in (FRECHET, _TANGENT)):
         return estimand
-    raise InvalidArgumentError(f'`estimand` must be "frechet" or "tangent" for a {what}, got {shown(estimand)}.')
+    raise InvalidArgumentError(
+        '`estimand` must be "frechet" or "tangent" for a region or a test, got {got}.', got=shown(estimand)
+    )
 
 
 def in_one_draw(ball: Ball, estimand: str | None) -> bool:
@@ -134,3 +136,17 @@ def weight_in(ball: Ball) -> float:
 def joint_moments_in(ball: Ball) -> JointMomentsAboutCenter:
     """Return the joint moments that regions and tests in a ball are made of."""
     return JointMomentsAboutCenter(weight_in(ball))
+
+
+REGION = Query(
+    name="region",
+    title="Mean with a confidence region",
+    call=private_region,
+    sample=Units,
+    plan=region_plan,
+    result=ConfidenceRegion,
+    options=(LEVEL, ESTIMAND_OF_INFERENCE, REFINE),
+    releases=(JOINT_MOMENTS.name, SECOND_MOMENT.name),
+    figure="dpmanifold.plots.pictures:picture_of_region",
+    draws=joint_draws,
+)

@@ -71,9 +71,9 @@ def survey(
     ----------
     X, units, invalid, curator, confirm : as in :func:`private_mean`
     ball : with which it is checked how many records would be clipped
-    labels, classes : as in :func:`private_means`; both or none
+    labels, classes : as in :func:`private_class_means`; both or none
     labels_public : False to say that nobody may know who is in which class: then it is not public how many units a
-        class has, and :func:`private_classes` alone takes the data by class
+        class has, and :func:`private_lda` alone takes the data by class
     covariate, covariate_range, covariate_public : as in :func:`private_regression`; the first two or none
 
     Examples

@@ -18,7 +18,7 @@ from dpmanifold.features.geodesics import Geodesic
 from dpmanifold.features.marked import MarkedMoments
 from dpmanifold.inference.curve_fit import curve_of, radius_of
 from dpmanifold.inference.design import MOMENTS, Range, are_moments, checked_range
-from dpmanifold.inference.regression import Regression
+from dpmanifold.inference.regression import GeodesicRegression
 from dpmanifold.mechanisms import Calibration, Forecast
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise
@@ -35,11 +35,11 @@ from dpmanifold.stats.draws import Bits, checked_arithmetic
 from dpmanifold.stats.featured import FeatureStatistic
 from dpmanifold.stats.inputs import checked_flag, divide
 from dpmanifold.stats.marks import MarkedPoints, Scored
+from dpmanifold.stats.query import LEVEL, REFINE, Query
 from dpmanifold.stats.radius import RadiusPlan, radius_recipe
 from dpmanifold.stats.ranges import same_number, tail_of, within
 from dpmanifold.stats.recipes import Recipe, together
 from dpmanifold.stats.refine import SKIPPED
-from dpmanifold.stats.requests import Question
 from dpmanifold.stats.samples import WithCovariate
 from dpmanifold.stats.shaping import coverage_of, flat_ball
 
@@ -180,9 +180,9 @@ class RegressionMoments(FeatureStatistic):
             *([swamped] if release.is_swamped else []),
         ]
 
-    def conclusion(self, release: Release) -> Regression:
+    def conclusion(self, release: Release) -> GeodesicRegression:
         """Return the regression, with the covariate as it was brought to [-1, 1]."""
-        return Regression(release)
+        return GeodesicRegression(release)
 
 
 REGRESSION = RegressionMoments()
@@ -204,8 +204,6 @@ class RegressionPlan(Prepared):
 
     Every choice and every refusal, from public numbers.
     """
-
-    label = "regression"
 
     def __init__(
         self,
@@ -305,7 +303,7 @@ def private_regression(
     budget: Budget | Account | None = None,
     key: str | None = None,
     rng: Rng = None,
-) -> Regression:
+) -> GeodesicRegression:
     """Release a geodesic regression: how the mean moves along a geodesic as a covariate changes (theory: regression).
 
     The covariate is private by default: neighbours may differ in it as in everything else of one unit. A unit may have
@@ -350,5 +348,27 @@ def private_regression(
     level = open_fraction(level, "level")
     terms = Terms(units, invalid, curator, confirm, arithmetic, budget, key, rng)
     sample = WithCovariate(X, covariate, covariate_range, covariate_public)
-    drawn = ask(Question(RegressionPlan.label, RegressionPlan, {"refine": refine}), sample, ball, privacy, terms)
-    return Regression(drawn.release, drawn.known.options["covariate_range"], level)
+    drawn = ask(REGRESSION_QUERY.asked(refine=refine), sample, ball, privacy, terms)
+    return GeodesicRegression(drawn.release, drawn.known.options["covariate_range"], level)
+
+
+REGRESSION_QUERY = Query(
+    name="regression",
+    title="Geodesic regression",
+    call=private_regression,
+    sample=WithCovariate,
+    plan=RegressionPlan,
+    result=GeodesicRegression,
+    options=(
+        LEVEL,
+        replace(
+            REFINE,
+            help="First a coarse curve and a radius, at 30 % of the promise: less noise, but bands and test can be "
+            "far off where residuals are skewed or spread unevenly.",
+        ),
+    ),
+    releases=(REGRESSION.name,),
+    figure="dpmanifold.plots.regression:regression",
+    views=("npy", "picture"),
+    passes=3.0,
+)

@@ -29,8 +29,6 @@ from dpmanifold.statistic import STATISTICS, Header, Statistic
 P = TypeVar("P")
 
 FORMAT = "dpmanifold request 1"
-# Where the Fréchet mean is meant if none is named, unless a mechanism is that has another one.
-_OF_MEANS = ("mean", "means by class", "region", "two-sample test", "groups")
 
 
 @dataclass(frozen=True)
@@ -43,12 +41,14 @@ class Question(Generic[P]):
     plan : makes the plan from what is public, given as a :class:`~dpmanifold.statistic.Header`, and the options
     options : keywords of the plan
     statistic : where it is asked by an object that no registry has: that one, for an account refuses it
+    meant : options of which the library knows what they mean
     """
 
     name: str
     plan: Callable[..., P]
     options: Mapping[str, Any] = field(default_factory=dict)
     statistic: Statistic | None = None
+    meant: frozenset[str] = frozenset()
 
     def __call__(self, header: Header) -> P:
         """Return the plan, or refuse."""
@@ -57,11 +57,11 @@ class Question(Generic[P]):
     def _plainly(self, ball: Ball) -> dict[str, Any]:
         """Return options that can be said in several ways, in the one way that is written."""
         options = dict(self.options)
-        # Of statistics that are not the library's own nobody knows what they mean by a word.
-        if self.name in _OF_MEANS and options.get("estimand") == FRECHET and _finds_frechet(options):
+        # The Fréchet mean is meant if none is named, unless a mechanism is that has another one.
+        if "estimand" in self.meant and options.get("estimand") == FRECHET and _finds_frechet(options):
             options["estimand"] = None
         about = options.get("about")
-        if self.name == "variance" and about is not None and not isinstance(about, Release):
+        if "about" in self.meant and about is not None and not isinstance(about, Release):
             options["about"] = ball.space.as_points(about, "about", batch=False)
         return options
 

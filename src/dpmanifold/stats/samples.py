@@ -7,6 +7,7 @@ on makes the release lost.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -69,6 +70,10 @@ class Sample(ABC, Generic[S]):
 
     arguments: ClassVar[str] = "X"
     """What comes before the ball, in messages."""
+    groups: ClassVar[float] = 1
+    """How many groups a plan is told the units of; infinity for any number of them, from two on."""
+    brings: ClassVar[str] = ""
+    """What registered data must have beside records: "classes" or "covariate"."""
 
     @abstractmethod
     def known(self, ball: Ball, terms: Terms, foresee: Callable[[int], None]) -> Known[S]:
@@ -96,6 +101,11 @@ class Sample(ABC, Generic[S]):
     @abstractmethod
     def given(X: Registered) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return how a private call is given registered data: what comes before the ball, and by keyword."""
+
+    @staticmethod
+    def are_counts(found: Sequence[int], facts: Sequence[Mapping[str, Any]]) -> bool:
+        """Return whether releases of so many units can be of data sets with these facts."""
+        return all(n == fact["n"] for n in found for fact in facts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,12 +161,13 @@ class Labelled(Sample[LabelledPoints]):
 
     Attributes
     ----------
-    X, labels : as in :func:`private_classes`
+    X, labels : as in :func:`private_lda`
     names : the public list of classes
     public : whether anybody may know who is in which class
     """
 
     arguments: ClassVar[str] = "X, labels"
+    brings: ClassVar[str] = "classes"
 
     X: object
     labels: object
@@ -233,11 +244,13 @@ class Groups(Sample[Sequence[UnitPoints]]):
 
     Attributes
     ----------
-    X, labels : as in :func:`private_groups`
+    X, labels : as in :func:`private_k_sample_test`
     names : the public list of groups
     """
 
     arguments: ClassVar[str] = "X, labels"
+    groups: ClassVar[float] = math.inf
+    brings: ClassVar[str] = "classes"
 
     X: object
     labels: object
@@ -297,10 +310,17 @@ class Groups(Sample[Sequence[UnitPoints]]):
         """Return the data with their classes."""
         return (X, None), {"classes": classes_of(X)}
 
+    @staticmethod
+    def are_counts(found: Sequence[int], facts: Sequence[Mapping[str, Any]]) -> bool:
+        """Return whether they are the units of all groups, in their order."""
+        return all(found == fact["units by class"] for fact in facts)
+
 
 @dataclass(frozen=True, eq=False)
 class SpanningGroups(Groups):
     """Records of several groups with public labels, of which a unit may be in several."""
+
+    groups: ClassVar[float] = 1
 
     def _spanned(self, touched: int) -> dict[str, Any]:
         return {"touched": touched}
@@ -315,6 +335,11 @@ class SpanningGroups(Groups):
         """Return the units of the smallest class."""
         return min(X.facts["units by class"]), {}
 
+    @staticmethod
+    def are_counts(found: Sequence[int], facts: Sequence[Mapping[str, Any]]) -> bool:
+        """Return whether they are the units of some groups."""
+        return all(n in fact["units by class"] for n in found for fact in facts)
+
 
 @dataclass(frozen=True, eq=False)
 class WithCovariate(Sample[MarkedPoints]):
@@ -328,6 +353,7 @@ class WithCovariate(Sample[MarkedPoints]):
     """
 
     arguments: ClassVar[str] = "X, covariate"
+    brings: ClassVar[str] = "covariate"
 
     X: object
     covariate: object
@@ -488,7 +514,7 @@ def _registered_counts(X: Registered, labels: object, names: list[Any]) -> Class
     if not labels_public(X):
         raise InvalidArgumentError(
             "`X` is registered with private labels, {id}: how many units a class has is not public. "
-            "private_classes takes it; for anything else by class register the records with public labels.",
+            "private_lda takes it; for anything else by class register the records with public labels.",
             id=Public(X.id),
         )
     return ClassCounts(list(X.facts["units by class"]), X.facts["touched"], X.n, X.unit)

@@ -12,7 +12,7 @@ from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
 from dpmanifold.features.limits import Cut, in_vecd, of_matrix
 from dpmanifold.frechet import UnitPoints
-from dpmanifold.inference import Region
+from dpmanifold.inference import ConfidenceRegion
 from dpmanifold.linalg import from_vecd, to_vecd
 from dpmanifold.manifolds.base import shorten
 from dpmanifold.release import Release
@@ -35,7 +35,7 @@ class SecondMoment(Moment):
 
     def prepared(self, header: Header, *, refine: bool = False, mechanism: Any = "auto") -> Prepared:
         """Plan the mean and this moment."""
-        return AboutMean(header, REGION_SHARES, (self,), "region", refine, mechanism)
+        return AboutMean(header, REGION_SHARES, (self,), refine, mechanism)
 
     def sensitivity(self, ball: Ball, n: int, away: float) -> Sensitivity:
         """Bound its change in the Frobenius norm."""
@@ -77,9 +77,9 @@ class SecondMoment(Moment):
         """Return: a mean, then this; also in a smaller ball, and for either neighbours."""
         return moment_recipes(self, REGION_SHARES, gaussian_mean_recipe(), EITHER)
 
-    def conclusion(self, release: Release) -> Region:
+    def conclusion(self, release: Release) -> ConfidenceRegion:
         """Return the region that it is released for."""
-        return Region(release)
+        return ConfidenceRegion(release)
 
 
 SECOND_MOMENT = SecondMoment()

@@ -291,8 +291,6 @@ def plan_shaped(
 class ShapedPlan(Prepared):
     """Every choice and every refusal of a shaped mean, from public numbers alone."""
 
-    label = "shaped mean"
-
     def __init__(
         self, header: Header, shaping: Shaping, project: bool = True, details: dict[str, float] | None = None
     ) -> None:

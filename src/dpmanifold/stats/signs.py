@@ -62,7 +62,7 @@ class SignMoments(Moment):
     def prepared(self, header: Header, *, refine: bool = False, mechanism: Any = "auto") -> Prepared:
         """Plan the mean and this moment."""
         refuse_long(self.name, self.size(header.ball), header.ball)
-        return AboutMean(header, COMPONENT_SHARES[:2], (self,), self.name, refine, mechanism)
+        return AboutMean(header, COMPONENT_SHARES[:2], (self,), refine, mechanism)
 
     def shape(self, ball: Ball) -> tuple[int, ...]:
         """Return the shape of a value."""

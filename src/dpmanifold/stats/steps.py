@@ -71,13 +71,12 @@ class Alone(Prepared):
 
     Parameters
     ----------
-    label : what a budget writes down
     header : what it is about
     plan : the step
     """
 
-    def __init__(self, label: str, header: Header, plan: OneStep) -> None:
-        self.label, self.header, self._plan = label, header, plan
+    def __init__(self, header: Header, plan: OneStep) -> None:
+        self.header, self._plan = header, plan
 
     def steps(self) -> tuple[Step, ...]:
         """Return the step."""

@@ -27,9 +27,9 @@ from dpmanifold.stats.draws import Bits, checked_arithmetic, refuse_inexact
 from dpmanifold.stats.inputs import divide
 from dpmanifold.stats.mean import MEAN, release_mean
 from dpmanifold.stats.moments import EXCESS, REFERENCE, Moment, excess_about, located, mean_power
+from dpmanifold.stats.query import MECHANISM, Option, Query
 from dpmanifold.stats.recipes import Recipe
 from dpmanifold.stats.refine import SKIPPED
-from dpmanifold.stats.requests import Question
 from dpmanifold.stats.samples import Units
 from dpmanifold.stats.steps import mean_step
 
@@ -78,7 +78,7 @@ def private_variance(
     True
     """
     terms = Terms(units, invalid, curator, confirm, arithmetic, budget, key, rng)
-    question = Question(VARIANCE.name, VARIANCE.prepared, {"about": about, "mechanism": mechanism})
+    question = VARIANCE_QUERY.asked(about=about, mechanism=mechanism)
     return ask(question, Units(X), ball, privacy, terms).release
 
 
@@ -139,7 +139,7 @@ class _AboutPoint(Prepared):
     """A variance about a point that is public, or the release of a mean that was paid for before."""
 
     def __init__(self, header: Header, about: object) -> None:
-        self.header, self.label = header, VARIANCE.name
+        self.header = header
         self._point, self._excess = _reference(about, header.ball)
         self._simulated = isinstance(about, Release) and not about.private
         frechet.default_tol(header.ball, header.n)  # refuses balls too large to tell distances in
@@ -159,8 +159,6 @@ class _AboutPoint(Prepared):
 
 class _AboutMean(Prepared):
     """A mean, and the variance about it."""
-
-    label = "mean and variance"
 
     def __init__(self, header: Header, mechanism: Any) -> None:
         ball = header.ball
@@ -196,3 +194,19 @@ def _reference(about: object, ball: Ball) -> tuple[Array, float]:
     # The excess is that of the draw itself, before it was moved towards the centre.
     point = about.value if about.raw is None else about.raw
     return np.asarray(point), excess_about(about, ball)
+
+
+ABOUT = Option(
+    "about", "release", "About a released mean", "A mean that was released before: costs less.", planned=False
+)
+VARIANCE_QUERY = Query(
+    name="variance",
+    title="Fréchet variance",
+    call=private_variance,
+    sample=Units,
+    plan=VARIANCE.prepared,
+    options=(MECHANISM, ABOUT),
+    releases=(VARIANCE.name,),
+    views=(),
+    squares=False,
+)

@@ -25,7 +25,7 @@ from dpmanifold.manifolds.base import shorten
 from dpmanifold.noise import RiemannianGaussian, WrappedGaussian
 from dpmanifold.noise.source import RandomSource, Rng, as_source
 from dpmanifold.privacy import GDP
-from dpmanifold.stats import private_interval, private_region
+from dpmanifold.stats import private_region, private_variance_interval
 from dpmanifold.stats.inputs import EACH_RECORD
 from dpmanifold_papers.jiang2025.populations import DATA, UNITS, true_variance
 from dpmanifold_papers.jiang2025.printed import MU
@@ -206,7 +206,7 @@ def our_interval_row(
     X: Array, ball: Ball, mu: float, truth: float, rng: np.random.Generator
 ) -> tuple[float, float, float]:
     """Return ours on simulated data: is the variance covered, half the width, distance from the truth."""
-    interval = private_interval(X, ball, GDP(mu), units=EACH_RECORD, confirm=True, rng=rng)
+    interval = private_variance_interval(X, ball, GDP(mu), units=EACH_RECORD, confirm=True, rng=rng)
     return float(interval.contains(truth)), (interval.high - interval.low) / 2, abs(interval.value - truth)
 
 

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.service.askable import Asked, asked_named
 from dpmanifold.service.forecasts import USUAL_DELTA
-from dpmanifold.service.options import Option
 from dpmanifold.service.questions import Question, promise_to_json
 from dpmanifold.service.web.pages.showing import number_in, typed_promise, whole_in
 from dpmanifold.service.web.pages.words import KIND_WORDS, SYMBOLS
+from dpmanifold.stats.query import Option, Query, query_named
 
 USUAL = {"GDP": "0.25", "PureDP": "0.5", "ApproxDP": "0.5", "ZCDP": "0.0315"}
 """Where the slider stands at first."""
@@ -67,9 +66,9 @@ class Typed:
         kind = fields.get("kind", "") or "GDP"
         if kind not in SYMBOLS:
             raise InvalidArgumentError(f"kind must be one of {', '.join(SYMBOLS)}, got {kind[:40]!r}.")
-        asked = asked_named(fields.get("statistic", "") or first)
+        query = query_named(fields.get("statistic", "") or first)
         return Typed(
-            statistic=asked.name,
+            statistic=query.name,
             kind=kind,
             amount=fields.get("amount", USUAL[kind]).strip(),
             delta=fields.get("delta", USUAL_DELTA).strip(),
@@ -79,9 +78,9 @@ class Typed:
         )
 
     @property
-    def asked(self) -> Asked:
-        """The statistic."""
-        return asked_named(self.statistic)
+    def query(self) -> Query:
+        """What is asked."""
+        return query_named(self.statistic)
 
     @property
     def amount_words(self) -> str:
@@ -99,7 +98,7 @@ class Typed:
 
     def chosen(self) -> dict[str, str]:
         """Return the fields of options that differ from what is meant anyway."""
-        usual = {_OPTION + option.name: _text(option, option.default) for option in self.asked.options}
+        usual = {_OPTION + option.name: _text(option, option.default) for option in self.query.options}
         return {name: text for name, text in self.options.items() if name in usual and text.strip() != usual[name]}
 
     @property
@@ -122,13 +121,13 @@ class Typed:
     def values(self) -> dict[str, Any]:
         """Return the options that were chosen, as values."""
         typed = self.chosen()
-        named = {_OPTION + option.name: option for option in self.asked.options}
+        named = {_OPTION + option.name: option for option in self.query.options}
         return {named[name].name: _value(named[name], text.strip()) for name, text in typed.items()}
 
     def controls(self) -> list[Control]:
         """Return the options as controls, with what was typed."""
         found = []
-        for option in self.asked.options:
+        for option in self.query.options:
             field = _OPTION + option.name
             text = self.options.get(field, _text(option, option.default))
             choices = _choices(option)
@@ -140,7 +139,7 @@ class Typed:
 
     def words(self) -> list[tuple[str, str]]:
         """Return the options that were chosen, for people."""
-        options = {_OPTION + option.name: option for option in self.asked.options}
+        options = {_OPTION + option.name: option for option in self.query.options}
         found = [(options[name].label, dict(_choices(options[name])).get(text, text))
                  for name, text in self.chosen().items()]  # fmt: skip
         return found + ([("In the released ball", self.ball)] if self.ball else [])
@@ -148,7 +147,7 @@ class Typed:
 
 def option_words(statistic: str, chosen: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return the options of a question that was asked, for people."""
-    known = {option.name: option for option in asked_named(statistic).options}
+    known = {option.name: option for option in query_named(statistic).options}
     found = []
     for name, value in chosen.items():
         text = _text(known[name], value)
@@ -171,14 +170,14 @@ def _choices(option: Option) -> list[tuple[str, str]]:
     if option.kind == "flag":
         return [(_YES, "yes"), (_NO, "no")]
     usual = "the usual one" if option.default is None else _NONE
-    return [(_text(option, choice), usual if choice is None else str(choice)) for choice in option.choices]
+    return [(_text(option, choice), usual if choice is None else str(choice)) for choice in option.values]
 
 
 def _text(option: Option, value: Any) -> str:
     if option.kind == "flag":
         return _YES if value else _NO
     if value is None:
-        return _NONE if option.kind == "choice" else ""
+        return _NONE if option.values else ""
     return str(value)
 
 
@@ -190,6 +189,6 @@ def _value(option: Option, text: str) -> Any:
             return number_in({option.name: text}, option.name)
         case "whole":
             return whole_in({option.name: text}, option.name)
-        case "choice":
+        case "choice" | "shape":
             return None if text == _NONE else text
     return text or None

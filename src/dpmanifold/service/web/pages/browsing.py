@@ -6,13 +6,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from dpmanifold.service.askable import asked_named
 from dpmanifold.service.person import ANALYST
 from dpmanifold.service.views import DataSetView, PriceView
 from dpmanifold.service.web.pages import pictures
 from dpmanifold.service.web.pages.asking import USUAL, Typed
 from dpmanifold.service.web.pages.showing import show, tried
 from dpmanifold.service.web.sessions import desk, signed_in
+from dpmanifold.stats.query import query_named
 
 _LINES = 200
 
@@ -26,7 +26,7 @@ def dataset(request: Request) -> Response:
     """Show one data set."""
     one = desk(request).dataset(ref_of(request))
     may_ask = signed_in(request).actor.role == ANALYST
-    statistics = [(name, asked_named(name).title) for name in one.statistics]
+    statistics = [(name, query_named(name).title) for name in one.statistics]
     price = _example(request, one) if may_ask and one.left is not None else None
     return show(request, "dataset.html", title=one.ref, one=one, statistics=statistics, may_ask=may_ask, price=price)
 

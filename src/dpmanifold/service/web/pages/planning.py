@@ -13,7 +13,6 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from dpmanifold.privacy import cautions, in_plain_words
-from dpmanifold.service.askable import asked_named
 from dpmanifold.service.desk import Desk
 from dpmanifold.service.forecasts import GRID, known_delta
 from dpmanifold.service.person import ANALYST
@@ -28,6 +27,7 @@ from dpmanifold.service.web.pages.words import in_form, number, percent
 from dpmanifold.service.web.sessions import desk, form, see_other, signed_in
 from dpmanifold.service.web.turns import CURVE, PLAN, in_turn
 from dpmanifold.statistic import STATISTICS, Kind
+from dpmanifold.stats.query import query_named
 
 _LOOKED_AT = 20  # of one's latest releases, for the one that a price page has led to
 
@@ -109,10 +109,10 @@ def plan(request: Request) -> Response:
     shown = _expected(at, one, typed, question, found) if question is not None and found is not None else _NOTHING
     path = f"/plan/{one.ref}"
     kept = [entry for entry in typed.fields if entry[0] != "statistic"]
-    statistics = [(name, asked_named(name).title, address(path, [("statistic", name), *_promise_only(kept)]))
+    statistics = [(name, query_named(name).title, address(path, [("statistic", name), *_promise_only(kept)]))
                   for name in one.statistics]  # fmt: skip
     return show(
-        request, "plan.html", problem=problem, title=f"Plan: {one.ref}", one=one, typed=typed, asked=typed.asked,
+        request, "plan.html", problem=problem, title=f"Plan: {one.ref}", one=one, typed=typed, query=typed.query,
         statistics=statistics, kinds=kinds(typed, path), controls=typed.controls(),
         options_open=bool(typed.chosen() or typed.ball), amounts=" ".join(GRID), place=_place(typed.amount),
         curve_address=_curve_address(path, typed), may_ask=signed_in(request).actor.role == ANALYST, plan=found,
@@ -147,7 +147,7 @@ def _needed(
 ) -> dict[str, Any]:
     """Return which promise gives the error that is wanted, where that can be told."""
     asked = {"needed": None, "needed_problem": None}
-    if question is None or found is None or not typed.asked.tells_needs or not typed.error:
+    if question is None or found is None or not typed.query.tells_needs or not typed.error:
         return asked  # only of one mean can it be told
     wanted, problem = tried(lambda: at.needed(one.ref, question, number_in({"error": typed.error}, "error")))
     if wanted is None:
@@ -244,7 +244,7 @@ def _price_page(request: Request, one: DataSetView, typed: Typed, key: str, prob
             verdict = "" if head is None else head.verdict
     return show(
         request, "confirm.html", problem=problem or wrong or refused, title=f"Price: {one.ref}", one=one, typed=typed,
-        asked=typed.asked, price=price, key=key, known=known, chosen=typed.words(), verdict=verdict,
+        query=typed.query, price=price, key=key, known=known, chosen=typed.words(), verdict=verdict,
         fields=[("data", one.ref), *typed.fields], plan_address=address(f"/plan/{one.ref}", typed.fields),
         meaning=[] if question is None else _meaning(question)[:1],
     )  # fmt: skip

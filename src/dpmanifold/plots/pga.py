@@ -10,7 +10,7 @@ import numpy as np
 from dpmanifold._check import shown
 from dpmanifold.data.links import landmark_links
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.inference import Components
+from dpmanifold.inference import PrincipalComponents
 from dpmanifold.manifolds import KendallShapes
 from dpmanifold.plots import canvas
 from dpmanifold.plots.globe import bare_globe, camera_on, draw_curve
@@ -31,7 +31,7 @@ _STEPS = (-2.0, -1.0, 0.0, 1.0, 2.0)
 _FEW = 15
 
 
-def components(result: Components, *, links: object = None) -> Figure:
+def components(result: PrincipalComponents, *, links: object = None) -> Figure:
     """Draw components: their shares with intervals, and the mean moved along each by one standard deviation.
 
     Tensors are drawn as ellipses or ellipsoids and shapes as outlines, two standard deviations on either side; means
@@ -40,7 +40,7 @@ def components(result: Components, *, links: object = None) -> Figure:
 
     Parameters
     ----------
-    result : what `private_components` returned
+    result : what `private_pga` returned
     links : of planar shapes, which landmarks to join by lines: see :func:`shape`
 
     Examples
@@ -48,14 +48,12 @@ def components(result: Components, *, links: object = None) -> Figure:
     >>> import dpmanifold as dpm
     >>> X = np.random.default_rng(0).normal(0.0, [1.0, 0.3], (900, 2))
     >>> ball = dpm.Ball(dpm.Euclidean(2), [0.0, 0.0], 4.0)
-    >>> figure = components(dpm.private_components(X, ball, dpm.GDP(1.0), units=dpm.EACH_RECORD, count=1))
+    >>> figure = components(dpm.private_pga(X, ball, dpm.GDP(1.0), units=dpm.EACH_RECORD, count=1))
     >>> figure.texts[0].get_text()
     'One principal component'
     """
-    if not isinstance(result, Components):
-        raise InvalidArgumentError(
-            f"components draws Components, got {shown(result)}. Make them with private_components."
-        )
+    if not isinstance(result, PrincipalComponents):
+        raise InvalidArgumentError(f"components draws Components, got {shown(result)}. Make them with private_pga.")
     picture = result.space.picture
     if links is not None and picture != "shape":
         raise InvalidArgumentError(f"links means nothing in a picture on {result.space!r}. Leave it out.")
@@ -73,7 +71,7 @@ def components(result: Components, *, links: object = None) -> Figure:
     return figure
 
 
-def _words(result: Components) -> str:
+def _words(result: PrincipalComponents) -> str:
     """Say how much they hold together."""
     if result.count == result.space.dim:
         return "as many as the space has dimensions: all of the variance"
@@ -83,7 +81,7 @@ def _words(result: Components) -> str:
     return f"{result.explained:.0%} of the variance, between {least:.0%} and {most:.0%} with {100 * result.level:g} %"
 
 
-def _shares(axes: Axes, result: Components, count: int) -> None:
+def _shares(axes: Axes, result: PrincipalComponents, count: int) -> None:
     """Draw the share of every component with its interval."""
     for number in range(count):
         low, high = result.share_intervals[number]
@@ -105,7 +103,7 @@ def _panels(figure: Any, count: int, **options: Any) -> list[Axes]:
     return panels
 
 
-def _tensors(figure: Any, result: Components, count: int) -> Axes:
+def _tensors(figure: Any, result: PrincipalComponents, count: int) -> Axes:
     """Draw the mean moved along each component, one row for each."""
     grid = np.stack([result.moved(number, _STEPS) for number in range(count)])
     axes: Axes = figure.subplots()
@@ -116,7 +114,7 @@ def _tensors(figure: Any, result: Components, count: int) -> Axes:
     return axes
 
 
-def _shapes(figure: Any, result: Components, count: int, links: object = None) -> Axes:
+def _shapes(figure: Any, result: PrincipalComponents, count: int, links: object = None) -> Axes:
     """Draw the outline of the mean and of the mean moved two standard deviations to either side."""
     space = cast(KendallShapes, result.space)
     joined = outline(space.landmarks) if links is None else landmark_links(links, space.landmarks) - 1
@@ -131,7 +129,7 @@ def _shapes(figure: Any, result: Components, count: int, links: object = None) -
     return panels[0]
 
 
-def _globe(figure: Any, result: Components, count: int) -> Axes:
+def _globe(figure: Any, result: PrincipalComponents, count: int) -> Axes:
     """Draw the curves that the mean moves along, two standard deviations to either side."""
     axes: Axes = figure.subplots()
     space = result.space
@@ -147,7 +145,7 @@ def _globe(figure: Any, result: Components, count: int) -> Axes:
     return axes
 
 
-def _coordinates(figure: Any, result: Components, count: int) -> Axes:
+def _coordinates(figure: Any, result: PrincipalComponents, count: int) -> Axes:
     """Draw the mean and the mean moved by one standard deviation; elsewhere than on R^d the directions themselves."""
     panels = _panels(figure, count, sharey=True)
     flat = result.space.shape == (result.space.dim,)

@@ -22,7 +22,7 @@ _SMALL_NOISE = 0.25
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Interval(FromRelease, format=FORMAT):
+class VarianceInterval(FromRelease, format=FORMAT):
     """An interval that holds the population's Fréchet variance with a given confidence, computed from a release.
 
     The population is that of units clipped into the ball.
@@ -30,7 +30,7 @@ class Interval(FromRelease, format=FORMAT):
     Parameters
     ----------
     release : joint distances, or a fourth moment whose step is the variance, whose step is the mean, as
-        :func:`private_interval` makes them
+        :func:`private_variance_interval` makes them
     level : the confidence, in (0, 1)
 
     Examples
@@ -38,9 +38,9 @@ class Interval(FromRelease, format=FORMAT):
     >>> from dpmanifold.ball import Ball
     >>> from dpmanifold.manifolds import Euclidean
     >>> from dpmanifold.privacy import GDP
-    >>> from dpmanifold.stats import EACH_RECORD, private_interval
+    >>> from dpmanifold.stats import EACH_RECORD, private_variance_interval
     >>> X = np.random.default_rng(0).uniform(-1, 1, (4000, 1))
-    >>> interval = private_interval(X, Ball(Euclidean(1), [0.0], 1.0), GDP(1.0), units=EACH_RECORD)
+    >>> interval = private_variance_interval(X, Ball(Euclidean(1), [0.0], 1.0), GDP(1.0), units=EACH_RECORD)
     >>> 0 < interval.low < interval.value < interval.high < 0.5
     True
     """

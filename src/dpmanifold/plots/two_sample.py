@@ -8,7 +8,7 @@ import numpy as np
 
 from dpmanifold._check import Array, FloatArray, shown
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.inference import Region, TwoSampleTest
+from dpmanifold.inference import ConfidenceRegion, TwoSampleTest
 from dpmanifold.inference.corrected import estimate_of
 from dpmanifold.plots import canvas
 from dpmanifold.plots.marks import footer_of, mark_of
@@ -32,19 +32,21 @@ def test(result: TwoSampleTest) -> Figure:
 
     Parameters
     ----------
-    result : what `private_test` returned
+    result : what `private_two_sample_test` returned
 
     Examples
     --------
     >>> import dpmanifold as dpm
     >>> X, Y = np.random.default_rng(0).standard_normal((2, 500, 2)) + [[[0.0, 0.0]], [[1.0, 0.0]]]
     >>> ball = dpm.Ball(dpm.Euclidean(2), [0.0, 0.0], 4.0)
-    >>> figure = test(dpm.private_test(X, Y, ball, dpm.GDP(1.0), units=dpm.EACH_RECORD))
+    >>> figure = test(dpm.private_two_sample_test(X, Y, ball, dpm.GDP(1.0), units=dpm.EACH_RECORD))
     >>> figure.texts[0].get_text()
     'The two means differ'
     """
     if not isinstance(result, TwoSampleTest):
-        raise InvalidArgumentError(f"test draws a TwoSampleTest, got {shown(result)}. Make one with private_test.")
+        raise InvalidArgumentError(
+            f"test draws a TwoSampleTest, got {shown(result)}. Make one with private_two_sample_test."
+        )
     title = "The two means differ" if result.rejects else "No difference of the means is shown"
     small = result.p_value < 1e-4
     said = f"p {'<' if small else '='} {'0.0001' if small else format(result.p_value, '.2g')}"
@@ -102,7 +104,7 @@ class LocatedRegion:
     """A group's mean and region in coordinates at the pooled mean."""
 
     def __init__(self, release: Release, level: float, pooled: Array) -> None:
-        region, mean = Region(release, level), estimate_of(release).mean
+        region, mean = ConfidenceRegion(release, level), estimate_of(release).mean
         inner = mean.derivative(pooled)
         self.n = release.n
         self.at: FloatArray = mean.coordinates(pooled)

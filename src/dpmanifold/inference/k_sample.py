@@ -17,9 +17,9 @@ from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.facts import all_told, told
 from dpmanifold.inference.estimate import FRECHET, Estimate, ReleasedMean
 from dpmanifold.inference.joint import JointEstimate
-from dpmanifold.inference.omnibus import Located, Omnibus, omnibus_of, omnibus_of_joint
 from dpmanifold.inference.records import Conclusion, Parts
 from dpmanifold.inference.two_sample import MEANS_TOLD, TwoSampleTest
+from dpmanifold.inference.welch_james import Located, Omnibus, omnibus_of, omnibus_of_joint
 from dpmanifold.linalg import symmetrize
 from dpmanifold.privacy import Promise
 from dpmanifold.release import Release
@@ -57,7 +57,7 @@ class Pair(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GroupsTest(Conclusion, format=FORMAT):
+class KSampleTest(Conclusion, format=FORMAT):
     """A test of equal means of several groups, computed from a release of each, with all pairs of them.
 
     The populations are those of units clipped into the ball. From joint moments the means are those of coordinates at
@@ -65,8 +65,8 @@ class GroupsTest(Conclusion, format=FORMAT):
 
     Parameters
     ----------
-    groups : joint moments, or second moments whose step is the mean, as :func:`private_groups` makes them, on one ball,
-        by the names of the groups
+    groups : joint moments, or second moments whose step is the mean, as :func:`private_k_sample_test` makes them, on
+        one ball, by the names of the groups
     level : the confidence that the intervals for the distances have together, in (0, 1)
 
     Examples
@@ -75,7 +75,7 @@ class GroupsTest(Conclusion, format=FORMAT):
     >>> labels = np.repeat([1, 2, 3], 500)
     >>> X = np.random.default_rng(0).standard_normal((1500, 1)) + labels[:, None]
     >>> ball = dpm.Ball(dpm.Euclidean(1), [2.0], 5.0)
-    >>> found = dpm.private_groups(X, labels, ball, dpm.GDP(1.0), units=dpm.EACH_RECORD, classes=[1, 2, 3])
+    >>> found = dpm.private_k_sample_test(X, labels, ball, dpm.GDP(1.0), units=dpm.EACH_RECORD, classes=[1, 2, 3])
     >>> found.rejects, [pair.names for pair in found.pairs if pair.test.low > 1.5]
     (True, [(1, 3)])
     """

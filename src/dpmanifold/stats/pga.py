@@ -13,7 +13,7 @@ from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidDataError
 from dpmanifold.features import WEIGHT, Squares
 from dpmanifold.frechet import UnitPoints
-from dpmanifold.inference import Components
+from dpmanifold.inference import PrincipalComponents
 from dpmanifold.inference.squares import COUNT, principal_directions
 from dpmanifold.manifolds.vectors import shorten
 from dpmanifold.mechanisms import Calibration
@@ -28,9 +28,9 @@ from dpmanifold.stats.asking import Terms, ask
 from dpmanifold.stats.chain import AboutMean, gaussian_mean_recipe, moment_recipes
 from dpmanifold.stats.curator import Curator
 from dpmanifold.stats.moments import REFERENCE, Moment
+from dpmanifold.stats.query import LEVEL, REFINE, Option, Query
 from dpmanifold.stats.ranges import Limits, limits_of_features
 from dpmanifold.stats.recipes import EITHER, Recipe
-from dpmanifold.stats.requests import Question
 from dpmanifold.stats.samples import Units
 from dpmanifold.stats.signs import COMPONENT_SHARES, SIGNS, of_features, refuse_long, weight_faults
 
@@ -38,7 +38,7 @@ from dpmanifold.stats.signs import COMPONENT_SHARES, SIGNS, of_features, refuse_
 _WEIGHT = 1 / 3
 
 
-def private_components(
+def private_pga(
     X: object,
     ball: Ball,
     privacy: Promise,
@@ -54,7 +54,7 @@ def private_components(
     budget: Budget | Account | None = None,
     key: str | None = None,
     rng: Rng = None,
-) -> Components:
+) -> PrincipalComponents:
     """Release the directions in which units vary most about their mean, and how much they do (theory: components).
 
     0.15 of the promise pays for the mean, 0.7 for directions and 0.15 for the variances along them. Directions are the
@@ -77,15 +77,15 @@ def private_components(
     >>> from dpmanifold.privacy import GDP
     >>> from dpmanifold.stats import EACH_RECORD
     >>> X = np.random.default_rng(0).normal(0.0, [1.0, 0.5, 0.2], (4000, 3))
-    >>> found = private_components(X, Ball(Euclidean(3), np.zeros(3), 4.0), GDP(1.0), units=EACH_RECORD, count=2)
+    >>> found = private_pga(X, Ball(Euclidean(3), np.zeros(3), 4.0), GDP(1.0), units=EACH_RECORD, count=2)
     >>> low, high = found.variance_intervals[0]
     >>> bool(abs(found.directions[0, 0]) > 0.99), bool(0.7 < low < high < 1.5)
     (True, True)
     """
     level = open_fraction(level, "level")
     terms = Terms(units, invalid, curator, confirm, arithmetic, budget, key, rng)
-    question = Question(COMPONENTS.name, COMPONENTS.prepared, {"count": count, "refine": refine})
-    return Components(ask(question, Units(X), ball, privacy, terms).release, level)
+    question = PGA.asked(count=count, refine=refine)
+    return PrincipalComponents(ask(question, Units(X), ball, privacy, terms).release, level)
 
 
 class ComponentVariances(Moment):
@@ -114,13 +114,13 @@ class ComponentVariances(Moment):
 
         Parameters
         ----------
-        count : how many components, as in :func:`private_components`
+        count : how many components, as in :func:`private_pga`
         refine : look for a smaller ball first
         """
         ball = header.ball
         wanted = ComponentVariances(min(positive_int(count, "count"), ball.frame.dim))
         refuse_long(self.name, max(SIGNS.size(ball), wanted.size(ball)), ball)
-        return AboutMean(header, COMPONENT_SHARES, (SIGNS, wanted), self.name, refine, mechanism)
+        return AboutMean(header, COMPONENT_SHARES, (SIGNS, wanted), refine, mechanism)
 
     # ---------------------------------------------------------------- the draw
 
@@ -189,9 +189,9 @@ class ComponentVariances(Moment):
         )  # fmt: skip
         return moment_recipes(self, COMPONENT_SHARES, step, (NEIGHBOURS,))
 
-    def conclusion(self, release: Release) -> Components:
+    def conclusion(self, release: Release) -> PrincipalComponents:
         """Return the components that it is released for."""
-        return Components(release)
+        return PrincipalComponents(release)
 
 
 COMPONENTS = ComponentVariances()
@@ -204,3 +204,18 @@ def _stated(ball: Ball, details: Mapping[str, float]) -> ComponentVariances:
     if not (count == int(count) and 1 <= count <= ball.frame.dim):
         raise InvalidDataError(f"{COUNT} must be a whole number between 1 and {ball.frame.dim}, got {count:g}")
     return ComponentVariances(int(count), weight)
+
+
+COMPONENTS_KEPT = Option("count", "whole", "Components", "How many; no more than the space has dimensions.")
+PGA = Query(
+    name="pga",
+    title="Principal geodesic analysis",
+    call=private_pga,
+    sample=Units,
+    plan=COMPONENTS.prepared,
+    result=PrincipalComponents,
+    options=(COMPONENTS_KEPT, LEVEL, REFINE),
+    releases=(COMPONENTS.name,),
+    figure="dpmanifold.plots.pga:components",
+    passes=2.0,
+)

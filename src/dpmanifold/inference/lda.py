@@ -37,7 +37,7 @@ _HARDLY_APART = 1.0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Discriminant(FromRelease, format=FORMAT):
+class LinearDiscriminant(FromRelease, format=FORMAT):
     """A linear discriminant: tells the class of a record by its coordinates at the ball's centre.
 
     Everything follows from one release: class sums and counts give means and priors, the second moment less what the
@@ -46,7 +46,7 @@ class Discriminant(FromRelease, format=FORMAT):
 
     Parameters
     ----------
-    release : statistic "class moments", as :func:`private_classes` makes it
+    release : statistic "class moments", as :func:`private_lda` makes it
     classes : the public names of the classes, in the order of the release
     counts : where labels are public, how many units each class has; a unit in several counts for its part in each
 
@@ -57,7 +57,7 @@ class Discriminant(FromRelease, format=FORMAT):
     >>> labels = rng.integers(2, size=3000)
     >>> X = rng.normal(size=(3000, 2)) + np.array([[0.0, 0.0], [3.0, 0.0]])[labels]
     >>> ball = dpm.Ball(dpm.Euclidean(2), [1.5, 0.0], 5.0, source="the range of the scale")
-    >>> found = dpm.private_classes(X, labels, ball, dpm.GDP(1.0), units=dpm.EACH_RECORD, classes=[0, 1])
+    >>> found = dpm.private_lda(X, labels, ball, dpm.GDP(1.0), units=dpm.EACH_RECORD, classes=[0, 1])
     >>> found.predict([[-1.0, 0.0], [4.0, 0.0]])
     array([0, 1])
     >>> bool(np.allclose(found.covariance, np.eye(2), atol=0.3))

@@ -13,12 +13,15 @@ from dpmanifold.privacy import Budget, Promise
 from dpmanifold.privacy.accounts import Account
 from dpmanifold.stats.asking import Terms, ask
 from dpmanifold.stats.curator import Curator
-from dpmanifold.stats.group_plan import GroupsPlan
+from dpmanifold.stats.joint_moments import JOINT_MOMENTS
+from dpmanifold.stats.k_sample import GroupsPlan
 from dpmanifold.stats.pair import Pair
-from dpmanifold.stats.requests import Question
+from dpmanifold.stats.prospects import joint_draws
+from dpmanifold.stats.query import ESTIMAND_OF_INFERENCE, LEVEL, REFINE, Query
+from dpmanifold.stats.second_moment import SECOND_MOMENT
 
 
-def private_test(
+def private_two_sample_test(
     X: object,
     Y: object,
     ball: Ball,
@@ -44,8 +47,8 @@ def private_test(
     refused before anything is spent; with EACH_RECORD that there is none is your word. Where an account pays,
     EACH_RECORD and two registered data sets are taken only if its unit is the record: else the same people may be in
     both, and both groups are given as arrays or sources with ids. One data set that is registered with public labels
-    of two classes says itself whether somebody is in both: it is taken as :func:`private_groups` takes it, with None in
-    the place of the other group and the classes by name, of which the first is the first group.
+    of two classes says itself whether somebody is in both: it is taken as :func:`private_k_sample_test` takes it, with
+    None in the place of the other group and the classes by name, of which the first is the first group.
 
     Parameters
     ----------
@@ -69,18 +72,27 @@ def private_test(
     >>> from dpmanifold.privacy import GDP
     >>> from dpmanifold.stats import EACH_RECORD
     >>> X, Y = np.zeros((2, 300, 1))
-    >>> private_test(X, Y, Ball(Euclidean(1), [0.0], 1.0), GDP(1.0), units=EACH_RECORD).ball.radius
+    >>> private_two_sample_test(X, Y, Ball(Euclidean(1), [0.0], 1.0), GDP(1.0), units=EACH_RECORD).ball.radius
     1.0
     """
     level = open_fraction(level, "level")
     terms = Terms(units, invalid, curator, confirm, arithmetic, budget, key, rng)
-    question = Question(TestPlan.label, TestPlan, {"estimand": estimand, "refine": refine})
+    question = TWO_SAMPLE.asked(estimand=estimand, refine=refine)
     first, second = ask(question, Pair(X, Y, classes), ball, privacy, terms).releases
     return TwoSampleTest(first, second, level)
 
 
-class TestPlan(GroupsPlan):
-    """A smaller ball for both groups if one was asked for, and a mean and a second moment of each."""
-
-    label = "two-sample test"
-    __test__ = False  # for pytest, which would take it for a test of its own
+TWO_SAMPLE = Query(
+    name="two-sample-test",
+    title="Test of two groups",
+    call=private_two_sample_test,
+    sample=Pair,
+    plan=GroupsPlan,
+    result=TwoSampleTest,
+    options=(LEVEL, ESTIMAND_OF_INFERENCE, REFINE),
+    releases=(JOINT_MOMENTS.name, SECOND_MOMENT.name),
+    figure="dpmanifold.plots.two_sample:test",
+    views=("picture",),
+    draws=joint_draws,
+    passes=1.5,
+)

@@ -1,4 +1,4 @@
-"""The commands about classes: a private discriminant, and what a saved one says of records that may be shown."""
+"""The command that tells what a saved discriminant says of records that may be shown."""
 
 from __future__ import annotations
 
@@ -12,52 +12,31 @@ import typer
 from dpmanifold._check import Array, shown
 from dpmanifold._labels import plain_labels
 from dpmanifold.cli import options
-from dpmanifold.cli.arguments import class_words, refuse_classes
-from dpmanifold.cli.command import Asked, private_command
 from dpmanifold.cli.failures import PROMISE_IMPOSSIBLE, guarded
 from dpmanifold.cli.outputs import check_targets
 from dpmanifold.cli.records import Given, How, gathered, read
 from dpmanifold.cli.speech import complain, say, say_json
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.files import whole_file
-from dpmanifold.inference import Discriminant
+from dpmanifold.inference import LinearDiscriminant
 from dpmanifold.result import load
 from dpmanifold.sources import Source
-from dpmanifold.stats import EACH_RECORD, private_classes, verify
+from dpmanifold.stats import EACH_RECORD, verify
 
 # Classes that a message names at most.
 _MOST_NAMED = 12
 
 
-@private_command("picture", refuse=refuse_classes)
-def classes(
-    asked: Asked,
-    labels: options.Labels,
-    classes: options.Classes,
-    labels_public: Annotated[
-        bool, typer.Option("--labels-public", help="Who is in which class may be known; else it is protected, too.")
-    ] = False,
-    refine: options.Refine = False,
-) -> Discriminant:
-    """Release a linear discriminant, which tells the class of a record. Labels are protected unless they are public."""
-    records, ball, privacy = asked.about
-    names = asked.question.classes(class_words(classes))
-    return private_classes(
-        records, asked.question.labels, ball, privacy, classes=names, labels_public=labels_public, refine=refine,
-        **asked.terms,
-    )  # fmt: skip
-
-
 @guarded
 def predict(
-    result: Annotated[pathlib.Path, typer.Argument(help="What dpm classes wrote.")],
+    result: Annotated[pathlib.Path, typer.Argument(help="What dpm lda wrote.")],
     path: options.Data,
     out: Annotated[pathlib.Path, typer.Option(help="A .csv: the class of each record, and probabilities.")],
     labels: Annotated[
-        str | None, typer.Option(help="True classes, as in dpm classes: also say how many are classified correctly.")
+        str | None, typer.Option(help="True classes, as in dpm lda: also say how many are classified correctly.")
     ] = None,
     units: Annotated[
-        str | None, typer.Option(help="Who each record is of, as in dpm classes: a column of --out, too.")
+        str | None, typer.Option(help="Who each record is of, as in dpm lda: a column of --out, too.")
     ] = None,
     array: options.Array = None,
     columns: options.Columns = None,
@@ -75,8 +54,8 @@ def predict(
     if out.suffix.lower() != ".csv":
         raise InvalidArgumentError(f"--out {out}: the name must end in .csv.")
     found = load(result)
-    if not isinstance(found, Discriminant):
-        raise InvalidDataError(f"{result} holds another result ({found.title}). Give what dpm classes wrote.")
+    if not isinstance(found, LinearDiscriminant):
+        raise InvalidDataError(f"{result} holds another result ({found.title}). Give what dpm lda wrote.")
     checked = verify(found)
     if not checked.ok:
         complain(f"{result} IS NOT CONSISTENT, do not rely on it: {'; '.join(checked.wrong)}")
@@ -102,7 +81,7 @@ def predict(
     say(f"{len(told):,} records classified{right} (not private: about these records)\n  written      {out}")
 
 
-def _refuse_others(true: Array, found: Discriminant, labels: str | None) -> Array:
+def _refuse_others(true: Array, found: LinearDiscriminant, labels: str | None) -> Array:
     """Return labels if all of them are classes of a discriminant, or say how many are not."""
     written = set(map(str, found.classes))
     others = [label for label in plain_labels(true) if label not in found.classes and str(label) not in written]

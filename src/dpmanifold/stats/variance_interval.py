@@ -6,7 +6,7 @@ from typing import Any
 
 from dpmanifold._check import open_fraction
 from dpmanifold.ball import Ball
-from dpmanifold.inference import Interval
+from dpmanifold.inference import VarianceInterval
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise
 from dpmanifold.privacy.accounts import Account
@@ -15,14 +15,14 @@ from dpmanifold.stats.asking import Terms, ask
 from dpmanifold.stats.curator import Curator
 from dpmanifold.stats.fourth_moment import FOURTH_MOMENT
 from dpmanifold.stats.joint_distances import JOINT_DISTANCES
-from dpmanifold.stats.requests import Question
+from dpmanifold.stats.query import LEVEL, REFINE, Query
 from dpmanifold.stats.samples import Units
 
 # Joint distances hold a matrix: beyond this dimension it would be larger than an interval is worth.
 LARGEST_DIM = 100
 
 
-def private_interval(
+def private_variance_interval(
     X: object,
     ball: Ball,
     privacy: Promise,
@@ -37,7 +37,7 @@ def private_interval(
     budget: Budget | Account | None = None,
     key: str | None = None,
     rng: Rng = None,
-) -> Interval:
+) -> VarianceInterval:
     """Release the Fréchet variance with a confidence interval for the population's (theory section 6).
 
     On flat spaces of up to 100 dimensions one draw holds all that is needed: moments about the ball's centre. Elsewhere
@@ -59,14 +59,13 @@ def private_interval(
     >>> from dpmanifold.stats import EACH_RECORD
     >>> ball = Ball(SPD(2), np.eye(2), 2.0)
     >>> X = SPD(2).random_point(2000, rng=0)
-    >>> interval = private_interval(X, ball, GDP(1.0), units=EACH_RECORD)
+    >>> interval = private_variance_interval(X, ball, GDP(1.0), units=EACH_RECORD)
     >>> 1 < interval.low < interval.high < 4
     True
     """
     level = open_fraction(level, "level")
     terms = Terms(units, invalid, curator, confirm, arithmetic, budget, key, rng)
-    question = Question("interval", interval_plan, {"refine": refine})
-    return Interval(ask(question, Units(X), ball, privacy, terms).release, level)
+    return VarianceInterval(ask(VARIANCE_INTERVAL.asked(refine=refine), Units(X), ball, privacy, terms).release, level)
 
 
 def interval_plan(header: Header, *, refine: bool = False, mechanism: Any = "auto") -> Prepared:
@@ -75,12 +74,24 @@ def interval_plan(header: Header, *, refine: bool = False, mechanism: Any = "aut
     Parameters
     ----------
     header : what is known before any data are seen
-    refine : as in :func:`private_interval`
+    refine : as in :func:`private_variance_interval`
     mechanism : "auto", or the name of the Gaussian noise
     """
     ball = header.ball
     if not ball.space.is_flat or ball.frame.dim > LARGEST_DIM:
         return FOURTH_MOMENT.prepared(header, refine=refine, mechanism=mechanism)
-    plan = JOINT_DISTANCES.prepared(header, refine=refine, mechanism=mechanism)
-    plan.label = "interval"
-    return plan
+    return JOINT_DISTANCES.prepared(header, refine=refine, mechanism=mechanism)
+
+
+VARIANCE_INTERVAL = Query(
+    name="variance-interval",
+    title="Variance with a confidence interval",
+    call=private_variance_interval,
+    sample=Units,
+    plan=interval_plan,
+    result=VarianceInterval,
+    options=(LEVEL, REFINE),
+    releases=(JOINT_DISTANCES.name, FOURTH_MOMENT.name),
+    figure="dpmanifold.plots.ranges:interval",
+    views=("picture",),
+)

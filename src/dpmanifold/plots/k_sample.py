@@ -8,11 +8,11 @@ import numpy as np
 
 from dpmanifold._check import FloatArray, shown
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.inference import GroupsTest
+from dpmanifold.inference import KSampleTest
 from dpmanifold.plots import canvas
 from dpmanifold.plots.marks import footer_of, mark_of
 from dpmanifold.plots.spread import ellipse
-from dpmanifold.plots.two_groups import LocatedRegion
+from dpmanifold.plots.two_sample import LocatedRegion
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,14 +23,14 @@ _MOST_PAIRS, _LETTERS = 15, 24
 _STYLES = ("-", "--", "-.", ":")
 
 
-def groups(result: GroupsTest) -> Figure:
+def groups(result: KSampleTest) -> Figure:
     """Draw a test of several groups: their means with regions, all distances with their intervals, and the p-value.
 
     The regions are seen in the plane in which the means lie farthest apart, in coordinates at the pooled mean.
 
     Parameters
     ----------
-    result : what `private_groups` returned
+    result : what `private_k_sample_test` returned
 
     Examples
     --------
@@ -38,12 +38,15 @@ def groups(result: GroupsTest) -> Figure:
     >>> labels = np.repeat(["a", "b", "c"], 400)
     >>> X = np.random.default_rng(0).standard_normal((1200, 2)) + 2.0 * (labels == "c")[:, None]
     >>> ball = dpm.Ball(dpm.Euclidean(2), [0.0, 0.0], 6.0)
-    >>> figure = groups(dpm.private_groups(X, labels, ball, dpm.GDP(1.0), units=dpm.EACH_RECORD, classes=list("abc")))
+    >>> about = {"units": dpm.EACH_RECORD, "classes": list("abc")}
+    >>> figure = groups(dpm.private_k_sample_test(X, labels, ball, dpm.GDP(1.0), **about))
     >>> figure.texts[0].get_text()
     'The means of the groups differ'
     """
-    if not isinstance(result, GroupsTest):
-        raise InvalidArgumentError(f"groups draws a GroupsTest, got {shown(result)}. Make one with private_groups.")
+    if not isinstance(result, KSampleTest):
+        raise InvalidArgumentError(
+            f"groups draws a KSampleTest, got {shown(result)}. Make one with private_k_sample_test."
+        )
     said = "p < 0.0001" if result.p_value < 1e-4 else f"p = {result.p_value:.2g}"
     differing = sum(pair.p_value < 1 - result.level for pair in result.pairs)
     title = "The means of the groups differ" if result.rejects else "No difference of the means is shown"
@@ -61,7 +64,7 @@ def groups(result: GroupsTest) -> Figure:
     return figure
 
 
-def _regions(axes: Axes, result: GroupsTest) -> None:
+def _regions(axes: Axes, result: KSampleTest) -> None:
     """Draw the regions of all groups in a plane of coordinates at the pooled mean."""
     found = [LocatedRegion(release, result.level, result.pooled) for release in result.released]
     means: FloatArray = np.array([region.at for region in found])
@@ -94,7 +97,7 @@ def _regions(axes: Axes, result: GroupsTest) -> None:
     canvas.caption(axes, f"released means, {100 * result.level:g} % region of each")
 
 
-def _distances(axes: Axes, result: GroupsTest) -> None:
+def _distances(axes: Axes, result: KSampleTest) -> None:
     """Draw the interval of each pair, the clearest on top."""
     pairs = sorted(result.pairs, key=lambda pair: (pair.p_value, -pair.test.corrected_distance))[:_MOST_PAIRS]
     names = []

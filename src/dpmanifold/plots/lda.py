@@ -9,7 +9,7 @@ import numpy as np
 
 from dpmanifold._check import shown
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.inference import Discriminant
+from dpmanifold.inference import LinearDiscriminant
 from dpmanifold.plots import canvas
 from dpmanifold.plots.marks import footer_of, mark_of
 from dpmanifold.plots.spread import ellipse
@@ -24,14 +24,14 @@ _MOST, _LETTERS = 14, 18
 _HALF, _SURELY = math.sqrt(2 * math.log(2)), 1.96
 
 
-def classes(result: Discriminant) -> Figure:
+def classes(result: LinearDiscriminant) -> Figure:
     """Draw a discriminant: the classes in the plane in which they differ most, and their noisy counts.
 
     Across and up are scores in which the units of a class spread by 1 in every direction.
 
     Parameters
     ----------
-    result : what `private_classes` returned
+    result : what `private_lda` returned
 
     Examples
     --------
@@ -40,12 +40,14 @@ def classes(result: Discriminant) -> Figure:
     >>> labels = rng.integers(3, size=2000)
     >>> X = rng.normal(size=(2000, 2)) + 3 * np.eye(3)[labels][:, :2]
     >>> ball = dpm.Ball(dpm.Euclidean(2), [1.0, 1.0], 6.0)
-    >>> figure = classes(dpm.private_classes(X, labels, ball, dpm.GDP(1.0), units=dpm.EACH_RECORD, classes=[0, 1, 2]))
+    >>> figure = classes(dpm.private_lda(X, labels, ball, dpm.GDP(1.0), units=dpm.EACH_RECORD, classes=[0, 1, 2]))
     >>> figure.texts[0].get_text()
     'What tells 3 classes apart'
     """
-    if not isinstance(result, Discriminant):
-        raise InvalidArgumentError(f"classes draws a Discriminant, got {shown(result)}. Make one with private_classes.")
+    if not isinstance(result, LinearDiscriminant):
+        raise InvalidArgumentError(
+            f"classes draws a LinearDiscriminant, got {shown(result)}. Make one with private_lda."
+        )
     words = f"class means are {result.apart_told} apart"
     title = f"What tells {len(result.classes)} classes apart"
     figure = canvas.new_figure(title, words, mark_of([result.release]), footer_of([result.release]), 4.3)
@@ -64,12 +66,12 @@ def _color(number: int) -> str:
     return canvas.SERIES[number % len(canvas.SERIES)]
 
 
-def _named(result: Discriminant, number: int) -> str:
+def _named(result: LinearDiscriminant, number: int) -> str:
     name = str(result.classes[number])
     return name if len(name) <= _LETTERS else name[: _LETTERS - 1] + "…"
 
 
-def _plane(axes: Axes, result: Discriminant, drawn: list[int]) -> None:
+def _plane(axes: Axes, result: LinearDiscriminant, drawn: list[int]) -> None:
     """Draw each class as the circle that holds half of it, and its mean with its noise."""
     basis = result.axes[:, :2]
     places = result.shrunken_means @ basis
@@ -87,7 +89,7 @@ def _plane(axes: Axes, result: Discriminant, drawn: list[int]) -> None:
     canvas.caption(axes, "circles: half of a class; dotted: noise on its mean")
 
 
-def _curves(axes: Axes, result: Discriminant, drawn: list[int]) -> None:
+def _curves(axes: Axes, result: LinearDiscriminant, drawn: list[int]) -> None:
     """Draw each class along the one axis as a normal curve of its size."""
     places = (result.shrunken_means @ result.axes[:, 0])[drawn]
     across = np.linspace(places.min() - 3.5, places.max() + 3.5, 400)
@@ -102,7 +104,7 @@ def _curves(axes: Axes, result: Discriminant, drawn: list[int]) -> None:
     canvas.caption(axes, "classes as normal curves")
 
 
-def _counts(axes: Axes, result: Discriminant, drawn: list[int]) -> None:
+def _counts(axes: Axes, result: LinearDiscriminant, drawn: list[int]) -> None:
     """Draw how many units each class has, with its noise."""
     counts, off = result.units_by_class, _SURELY * result.count_noise
     for row, number in enumerate(drawn):

@@ -30,7 +30,7 @@ ELLIPTICAL = (
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Components(FromRelease, format=FORMAT):
+class PrincipalComponents(FromRelease, format=FORMAT):
     """Principal directions about a released mean, with the population's variances along them.
 
     Directions are rows in an orthonormal frame at the released mean, in the order of their eigenvalues, which were
@@ -41,7 +41,7 @@ class Components(FromRelease, format=FORMAT):
     Parameters
     ----------
     release : of statistic "components", whose step are the directions, whose step is the mean, as
-        :func:`private_components` makes them
+        :func:`private_pga` makes them
     level : the confidence of each interval, in (0, 1)
 
     Examples
@@ -49,9 +49,9 @@ class Components(FromRelease, format=FORMAT):
     >>> from dpmanifold.ball import Ball
     >>> from dpmanifold.manifolds import Euclidean
     >>> from dpmanifold.privacy import GDP
-    >>> from dpmanifold.stats import EACH_RECORD, private_components
+    >>> from dpmanifold.stats import EACH_RECORD, private_pga
     >>> X = np.random.default_rng(0).normal(0.0, [1.0, 0.3, 0.2], (4000, 3))
-    >>> found = private_components(X, Ball(Euclidean(3), np.zeros(3), 4.0), GDP(1.0), units=EACH_RECORD, count=1)
+    >>> found = private_pga(X, Ball(Euclidean(3), np.zeros(3), 4.0), GDP(1.0), units=EACH_RECORD, count=1)
     >>> low, high = found.share_intervals[0]
     >>> bool(0.6 < low < high <= 1), found.scores(X[:2]).shape, found.moved(0, [-1.0, 1.0]).shape
     (True, (2, 1), (2, 3))
@@ -65,7 +65,7 @@ class Components(FromRelease, format=FORMAT):
         if COUNT not in self.release.details or len(self.release.steps) != 1:
             raise InvalidArgumentError(
                 f"release must be of components about a released mean, got a {self.release.statistic}. "
-                "private_components makes one."
+                "private_pga makes one."
             )
         _ = self._squares  # refuses what is no Gaussian mean
 

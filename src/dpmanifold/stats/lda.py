@@ -1,4 +1,7 @@
-"""Sums and counts by class and one second moment about the ball's centre, in one draw (theory: classes)."""
+"""A private linear discriminant: which class a record is of, from sums, counts and one second moment in one draw.
+
+Labels are private, or public (theory: classes).
+"""
 
 from __future__ import annotations
 
@@ -9,21 +12,30 @@ from typing import Any
 import numpy as np
 
 from dpmanifold import features
-from dpmanifold._check import Array, FloatArray
+from dpmanifold._check import Array, FloatArray, positive_int
+from dpmanifold._labels import checked_names
 from dpmanifold.ball import Ball
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError, Public
 from dpmanifold.features import COUNT_WEIGHT, WEIGHT, ClassMoments
 from dpmanifold.frechet import LabelledPoints, UnitPoints
-from dpmanifold.inference.discriminant import NUMBER_OF_CLASSES
+from dpmanifold.inference import LinearDiscriminant
+from dpmanifold.inference.lda import NUMBER_OF_CLASSES
 from dpmanifold.mechanisms import Calibration, Forecast
+from dpmanifold.noise.source import Rng
 from dpmanifold.noise.tails import Tail
-from dpmanifold.privacy import Promise
+from dpmanifold.privacy import Budget, Promise
+from dpmanifold.privacy.accounts import Account
 from dpmanifold.release import Release
 from dpmanifold.statistic import NEIGHBOURS_BY_CLASS, NEIGHBOURS_WITH_LABELS, STATISTICS, Header, Prepared
 from dpmanifold.stats.additive import additive_forecast
-from dpmanifold.stats.featured import FeatureStatistic
+from dpmanifold.stats.asking import Terms, ask
+from dpmanifold.stats.curator import Curator
+from dpmanifold.stats.featured import FeaturePlan, FeatureStatistic
+from dpmanifold.stats.inputs import checked_flag
+from dpmanifold.stats.query import REFINE, Query
 from dpmanifold.stats.ranges import Limits
 from dpmanifold.stats.recipes import Recipe
+from dpmanifold.stats.samples import Labelled
 
 # More classes than anybody lists: beyond, a number of them in a file is taken for a wrong one.
 MOST_CLASSES = 1000
@@ -31,6 +43,61 @@ MOST_CLASSES = 1000
 # a line they are cheaper. With these weights of the count, a class costs nothing.
 _WEIGHT, _COUNT = 1.0, 0.25
 _ON_A_LINE = (2.0, 0.5)
+
+
+def private_lda(
+    X: object,
+    labels: object,
+    ball: Ball,
+    privacy: Promise,
+    *,
+    units: object,
+    classes: Sequence[Any],
+    labels_public: bool = False,
+    refine: bool = False,
+    invalid: str = "raise",
+    curator: Curator | None = None,
+    confirm: bool = False,
+    arithmetic: str = "auto",
+    budget: Budget | Account | None = None,
+    key: str | None = None,
+    rng: Rng = None,
+) -> LinearDiscriminant:
+    """Release a linear discriminant of classes: sums and counts by class and one second moment (theory: classes).
+
+    One draw in coordinates at the ball's centre. Labels are private unless you say otherwise, and cost nothing: what is
+    promised to a unit holds for its records and their classes together. Nothing shows how many units a class has but
+    a noisy count, not even that there are none. A unit with records in several classes counts for its part in each.
+
+    Parameters
+    ----------
+    X, ball, privacy, units, invalid, curator, confirm, arithmetic, budget, key, rng : as in :func:`private_mean`;
+        ApproxDP, ZCDP or GDP
+    labels : one class per record; or the name of a column, where X has columns; None where X is registered with them
+    classes : the public list of classes, at least two; a label outside it is an error
+    labels_public : True to say that anybody may know who is in which class: then class counts are shown as they are
+        and a class without units is an error, and all else is the same
+    refine : spend a fifth of the promise on a smaller ball first, as in :func:`private_mean`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpmanifold.manifolds import Sphere
+    >>> from dpmanifold.privacy import GDP
+    >>> from dpmanifold.stats import EACH_RECORD
+    >>> rng = np.random.default_rng(0)
+    >>> labels = np.array(["east", "west"])[rng.integers(2, size=2000)]
+    >>> sides = np.where(labels == "east", 0.3, -0.3)[:, None] * [1.0, 0.0]
+    >>> ball = Ball(Sphere(2), [0.0, 0.0, 1.0], 0.7)
+    >>> X = Sphere(2).exp_coords(ball.center, sides + 0.1 * rng.standard_normal((2000, 2)))
+    >>> found = private_lda(X, labels, ball, GDP(1.0), units=EACH_RECORD, classes=["east", "west"])
+    >>> found.score(X, labels) > 0.95  # of records that may be shown: a score is not private
+    True
+    """
+    terms = Terms(units, invalid, curator, confirm, arithmetic, budget, key, rng)
+    sample = Labelled(X, labels, checked_names(classes), checked_flag(labels_public, "labels_public"))
+    drawn = ask(LDA.asked(refine=refine), sample, ball, privacy, terms)
+    return LinearDiscriminant(drawn.release, tuple(sample.names), drawn.known.counts)
 
 
 class ClassMomentsAboutCenter(FeatureStatistic):
@@ -64,8 +131,8 @@ class ClassMomentsAboutCenter(FeatureStatistic):
     def prepared(self, header: Header, *, refine: bool = False, mechanism: Any = "auto") -> Prepared:
         """Refuse: records alone have no classes."""
         raise InvalidArgumentError(
-            "class moments need the class of every record: ask for them with private_classes, and plan them as "
-            'statistic="classes".'
+            "class moments need the class of every record: ask for them with private_lda, and plan them as "
+            f'statistic="{LDA.name}".'
         )
 
     # ---------------------------------------------------------------- the average
@@ -158,3 +225,52 @@ def _for_neighbours(recipe: Recipe) -> Recipe:
 
 CLASS_MOMENTS = ClassMomentsAboutCenter()
 STATISTICS.register(CLASS_MOMENTS.name, CLASS_MOMENTS)
+
+
+class ClassPlan(FeaturePlan):
+    """A smaller ball if one was asked for, and one draw of class moments in it.
+
+    Parameters
+    ----------
+    header : what is known before any data are seen
+    classes : their names, or how many there are
+    labels_public, refine : as in :func:`private_lda`
+    mechanism : "auto" or "gaussian"
+    """
+
+    def __init__(
+        self,
+        header: Header,
+        *,
+        classes: Sequence[Any] | int | None = None,
+        labels_public: bool = False,
+        refine: bool = False,
+        mechanism: Any = "auto",
+    ) -> None:
+        public = checked_flag(labels_public, "labels_public")
+        if classes is None:
+            raise InvalidArgumentError("`classes` must be given: the public list of them, or how many there are.")
+        many = positive_int(classes, "classes", minimum=2) if isinstance(classes, int) else len(checked_names(classes))
+        if many > MOST_CLASSES:
+            raise InvalidArgumentError(
+                "`classes` must be at most {most_classes:,}, got {many:,}.",
+                most_classes=Public(MOST_CLASSES),
+                many=Public(many),
+            )
+        header = replace(header, neighbours=NEIGHBOURS_BY_CLASS if public else NEIGHBOURS_WITH_LABELS)
+        statistic = ClassMomentsAboutCenter.asked(header.ball, many, public)
+        super().__init__(CLASS_MOMENTS, statistic, header, refine, mechanism)
+
+
+LDA = Query(
+    name="lda",
+    title="Linear discriminant of classes",
+    call=private_lda,
+    sample=Labelled,
+    plan=ClassPlan,
+    result=LinearDiscriminant,
+    options=(REFINE,),
+    releases=(CLASS_MOMENTS.name,),
+    figure="dpmanifold.plots.lda:classes",
+    views=("picture",),
+)

@@ -1,0 +1,302 @@
+"""Commands made from the queries: a query's own options, what its sample is read from, and what all commands share."""
+
+from __future__ import annotations
+
+import inspect
+import pathlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+import typer
+
+from dpmanifold.cli import options
+from dpmanifold.cli.arguments import class_words, refuse_classes, shape_of
+from dpmanifold.cli.command import Asked, parameter, private_command
+from dpmanifold.cli.outputs import refuse_own_shape
+from dpmanifold.errors import InvalidArgumentError, Public
+from dpmanifold.release import Release
+from dpmanifold.result import Result
+from dpmanifold.stats.pair import Pair
+from dpmanifold.stats.query import QUERIES, Option, Query
+from dpmanifold.stats.registered import Registered
+from dpmanifold.stats.samples import Groups, Labelled, Sample, Units, WithCovariate
+
+_NONE = "none"
+_TYPES: dict[str, Any] = {
+    "choice": str, "flag": bool, "number": float, "whole": int, "shape": str, "release": pathlib.Path,
+}  # fmt: skip
+_FILES = {
+    "shape": " Or a file with public records, taken about the center, or with second moments (d, d) in coordinates.",
+    "release": " A file.",
+}
+
+
+def option_parameter(option: Option, kind: Any = None, default: Any = ..., help_text: str | None = None) -> Any:
+    """Return an option of a query as a parameter of a command.
+
+    Parameters
+    ----------
+    option : of a query
+    kind, default, help_text : others than the option's own
+    """
+    default = option.default if default is ... else default
+    declared = f"--{option.name.replace('_', '-')}"
+    if option.kind == "flag" and default is not False:
+        declared += f"/--no-{option.name.replace('_', '-')}"
+    words = option.help + _FILES.get(option.kind, "") if help_text is None else help_text
+    taken = _TYPES[option.kind] if kind is None else kind
+    return parameter(
+        option.name,
+        Annotated[taken | None if default is None else taken, typer.Option(declared, help=words)],
+        default,
+    )
+
+
+def option_value(option: Option, word: Any) -> Any:
+    """Return an option as a private call takes it, or refuse a word that means nothing."""
+    if option.kind == "shape":
+        return shape_of(word)
+    if option.kind == "release":
+        return None if word is None else Release.load(word)
+    if option.kind == "choice" and option.default is not None and None in option.values:
+        words = {_NONE if value is None else value: value for value in option.values}
+        if word not in words:
+            raise InvalidArgumentError(
+                f"`{option.name}` must be one of {{words}}, got {{word!r}}.", words=Public(", ".join(words)), word=word
+            )
+        return words[word]
+    return word
+
+
+def option_values(query: Query, words: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a query as its private call takes them."""
+    return {option.name: option_value(option, words[option.name]) for option in query.options}
+
+
+def planned_options() -> list[inspect.Parameter]:
+    """Return the options of all queries that plans are told, as parameters of a command; None where not said."""
+    found: dict[str, inspect.Parameter] = {}
+    for query in known_queries():
+        for option in query.options:
+            if option.planned and option.name not in found:
+                kind = bool | None if option.kind == "flag" else None
+                found[option.name] = option_parameter(option, kind, None)
+    return list(found.values())
+
+
+# -------------------------------------------------------------------- what samples are read from
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What a command says about its sample besides where the records are.
+
+    Attributes
+    ----------
+    parameters : of the command
+    given : returns what a private call is given before the ball, and by keyword
+    refuse : raises where the words alone cannot be, before anything is read
+    first : says which of the paths the records are, where the command reads others by itself
+    words : what help says of the sample
+    """
+
+    given: Callable[[Asked, Mapping[str, Any]], tuple[tuple[Any, ...], dict[str, Any]]]
+    parameters: Sequence[inspect.Parameter] = ()
+    refuse: Callable[[dict[str, Any]], None] = field(default=lambda words: None)
+    first: Callable[[dict[str, Any]], list[str]] | None = None
+    words: str = ""
+
+
+def _classes(asked: Asked, mine: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    own = {name: mine[name] for name in ("labels_public",) if name in mine}
+    names = asked.question.classes(class_words(mine["classes"]))
+    return (asked.question.records, asked.question.labels), {"classes": names, **own}
+
+
+def _with_covariate(asked: Asked, mine: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    records, values = asked.question.records, None
+    if not isinstance(records, Registered):
+        values = asked.question.labels
+        values = asked.question.given.column(str(mine["covariate"]), "--covariate") if values is None else values
+    return (records, values), {name: mine[name] for name in ("covariate_range", "covariate_public")}
+
+
+def _refuse_no_covariate(words: dict[str, Any]) -> None:
+    """Refuse a question without its covariate, which registered data alone know by themselves."""
+    for name in ("covariate", "covariate_range"):
+        if words["dataset"] is None and words[name] is None:
+            raise InvalidArgumentError(
+                f"--{name.replace('_', '-')} is missing. Data that are registered with it know it."
+            )
+
+
+def _pair(asked: Asked, mine: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    records = asked.question.records
+    if mine["classes"] is not None:
+        return (records, None), {"classes": asked.question.classes(class_words(mine["classes"]))}
+    second = asked.second_group(asked.words["path"][1], mine["other_array"], mine["other_dataset"])
+    alike = asked.each_record or asked.words["dataset"] is not None
+    return (records, second.records), {} if alike else {"units": (asked.question.units, second.units)}
+
+
+def _first_of_pair(words: dict[str, Any]) -> list[str]:
+    """Return the paths of one data set with two classes, or the first of two groups'."""
+    return list(words["path"] if words["classes"] is not None else words["path"][:1])
+
+
+def _refuse_no_pair(words: dict[str, Any]) -> None:
+    """Refuse neither two groups nor one data set with two classes."""
+    if words["classes"] is not None:
+        refuse_classes(words)
+        if words["dataset"] is None or words["other_dataset"] is not None:
+            raise InvalidArgumentError(
+                "--classes are those of one data set that is registered with --labels: give --dataset, and no "
+                "--other-dataset. dpm k-sample-test compares the classes of data that are not registered."
+            )
+        return
+    if words["labels"] is not None:
+        raise InvalidArgumentError("--labels goes with --classes, the two classes that --dataset is registered with.")
+    if len(words["path"]) != 2:
+        many = len(words["path"])
+        raise InvalidArgumentError(
+            f"two groups are compared, and {many} {'path was' if many == 1 else 'paths were'} given: where each group "
+            "has several files, give its folder, or its pattern in quotes: 'a/*.parquet' 'b/*.parquet'. For two "
+            "classes of one registered data set give --dataset and --classes."
+        )
+
+
+_LABELS = (parameter("labels", options.Labels), parameter("classes", options.Classes))
+_LABELS_PUBLIC = parameter(
+    "labels_public",
+    Annotated[bool, typer.Option("--labels-public", help="Who is in which class may be known; else it is protected.")],
+    False,
+)
+_COVARIATE = (
+    parameter(
+        "covariate",
+        Annotated[
+            str | None,
+            typer.Option(
+                help="One number per record: a column or key of the data, FILE, FILE:COLUMN. Needed, but for a column "
+                "that --dataset is registered with."
+            ),
+        ],
+        None,
+    ),
+    parameter(
+        "covariate_range",
+        Annotated[
+            tuple[float, float] | None,
+            typer.Option(
+                metavar="LOW HIGH",
+                help="The covariate's range: public knowledge. Needed, but for the one that --dataset is registered "
+                "with.",
+            ),
+        ],
+        None,
+    ),
+    parameter(
+        "covariate_public",
+        Annotated[
+            bool, typer.Option("--covariate-public", help="Covariates are public; else they are protected, too.")
+        ],
+        False,
+    ),
+)
+_PAIR = (
+    parameter(
+        "labels",
+        Annotated[
+            str | None,
+            typer.Option(help="As in dpm k-sample-test, with --dataset; may be left out if it is a column."),
+        ],
+        None,
+    ),
+    parameter(
+        "classes",
+        Annotated[
+            str | None, typer.Option(help="The two classes that --dataset is registered with, instead of two paths.")
+        ],
+        None,
+    ),
+    parameter(
+        "other_array",
+        Annotated[str | None, typer.Option("--other-array", "--other-key", help="Array inside the second .npz file.")],
+        None,
+    ),
+    parameter(
+        "other_dataset",
+        Annotated[str | None, typer.Option(metavar="NAME", help="The second group's --dataset.")],
+        None,
+    ),
+)
+_BESIDE: dict[type[Sample[Any]], Beside] = {
+    Units: Beside(lambda asked, mine: ((asked.question.records,), {})),
+    Labelled: Beside(
+        _classes, (*_LABELS, _LABELS_PUBLIC), refuse_classes, words="Labels are protected unless they are public."
+    ),
+    Groups: Beside(_classes, _LABELS, refuse_classes, words="Labels are public; nobody may be in two groups."),
+    Pair: Beside(
+        _pair, _PAIR, _refuse_no_pair, _first_of_pair,
+        "Nobody may be in both; --units is a column of both files.\n\nEach group has one PATH. Or both are in one data "
+        "set that a ledger has registered with labels: --dataset and --classes say which.",
+    ),
+    WithCovariate: Beside(_with_covariate, _COVARIATE, _refuse_no_covariate),
+}  # fmt: skip
+
+
+# -------------------------------------------------------------------- commands
+
+
+def summary(query: Query) -> str:
+    """Return the first line of what the private call says of itself, without the page that proves it."""
+    first = inspect.cleandoc(query.call.__doc__ or query.title).partition("\n")[0]
+    return f"{first.partition(' (theory')[0].rstrip('.')}."
+
+
+def command_of(
+    query: Query,
+    extra: Sequence[inspect.Parameter] = (),
+    refuse: Callable[[dict[str, Any]], None] | None = None,
+    after: Callable[[Any, Asked, Mapping[str, Any]], Result] | None = None,
+) -> Callable[..., None]:
+    """Return the command of a query.
+
+    Parameters
+    ----------
+    query : what is asked
+    extra : further options of the command
+    refuse : raises where the words alone cannot be
+    after : makes another result of the private call's, given what was asked and the command's own words
+    """
+    beside = next(_BESIDE[kind] for kind in query.sample.__mro__ if kind in _BESIDE)
+
+    def release(asked: Asked, **mine: Any) -> Result:
+        before, own = beside.given(asked, mine)
+        terms = {**asked.terms, **own, **option_values(query, mine)}
+        found: Result = query.call(*before, *asked.about[1:], **terms)
+        return found if after is None else after(found, asked, mine)
+
+    def refuse_words(words: dict[str, Any]) -> None:
+        beside.refuse(words)
+        for option in query.options:
+            if option.kind == "shape":
+                refuse_own_shape(words[option.name], words["path"])
+        if refuse is not None:
+            refuse(words)
+
+    asked = inspect.Parameter("asked", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Asked)
+    own = [*beside.parameters, *map(option_parameter, query.options), *extra]
+    release.__signature__ = inspect.Signature([asked, *own])  # type: ignore[attr-defined]
+    release.__name__ = query.name.replace("-", "_")
+    release.__doc__ = f"{summary(query)} {beside.words}".rstrip()
+    return private_command(*query.views, refuse=refuse_words, first=beside.first)(release)
+
+
+def known_queries() -> list[Query]:
+    """Return all queries; where another distribution's cannot be loaded, the library's own."""
+    try:
+        return list(QUERIES)
+    except InvalidArgumentError:  # which every command that asks for them by name says
+        return QUERIES.own()

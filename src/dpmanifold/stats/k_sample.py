@@ -1,0 +1,192 @@
+"""A private test that several groups have the same mean (theory: groups)."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from dpmanifold._check import open_fraction
+from dpmanifold._labels import checked_names
+from dpmanifold.ball import Ball, require_ball
+from dpmanifold.features import WEIGHT
+from dpmanifold.frechet import UnitPoints
+from dpmanifold.inference import KSampleTest
+from dpmanifold.noise.source import Rng
+from dpmanifold.privacy import Budget, Promise
+from dpmanifold.privacy.accounts import Account
+from dpmanifold.release import Release
+from dpmanifold.statistic import Header, Step
+from dpmanifold.stats.asking import Terms, ask
+from dpmanifold.stats.averaged import AveragePlan
+from dpmanifold.stats.chain import Chain, gaussian, mean_name
+from dpmanifold.stats.curator import Curator
+from dpmanifold.stats.draws import Bits, refuse_inexact
+from dpmanifold.stats.featured import FeaturePlan
+from dpmanifold.stats.joint_moments import JOINT_MOMENTS
+from dpmanifold.stats.prospects import joint_draws
+from dpmanifold.stats.query import ESTIMAND_OF_INFERENCE, LEVEL, REFINE, Query
+from dpmanifold.stats.refine import Refinement, Wanted
+from dpmanifold.stats.region import checked_estimand, in_one_draw, joint_moments_in, weight_in
+from dpmanifold.stats.samples import Groups
+from dpmanifold.stats.second_moment import REGION_SHARES, SECOND_MOMENT
+
+
+def private_k_sample_test(
+    X: object,
+    labels: object,
+    ball: Ball,
+    privacy: Promise,
+    *,
+    units: object,
+    classes: Sequence[Any],
+    level: float = 0.95,
+    estimand: str | None = None,
+    refine: bool = False,
+    invalid: str = "raise",
+    curator: Curator | None = None,
+    confirm: bool = False,
+    arithmetic: str = "auto",
+    budget: Budget | Account | None = None,
+    key: str | None = None,
+    rng: Rng = None,
+) -> KSampleTest:
+    """Test whether several groups have the same mean, and say which differ and how far (theory: groups).
+
+    Labels are public, and nobody is in two groups: each group's mean and second moment keep the whole promise, released
+    as for :func:`private_region`, so that all comparisons together cost what one of them would. A unit with records in
+    two groups is refused before anything is spent.
+
+    Parameters
+    ----------
+    X, ball, privacy, units, invalid, curator, confirm, arithmetic, budget, key, rng : as in :func:`private_mean`;
+        ApproxDP, ZCDP or GDP
+    labels : one group per record; or the name of a column, where X has columns; None where X is registered with them
+    classes : the public list of groups, two or more; a label outside it is an error
+    level : the confidence of the intervals for the distances between means, of all of them together, in (0, 1)
+    estimand : which mean: "frechet", the default, or "tangent", that of coordinates at the ball's centre, which takes
+        one draw of each group on every space. On flat spaces they are the same
+    refine : spend a fifth of the promise on one smaller ball for all groups first, found from all units together
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpmanifold.manifolds import Euclidean
+    >>> from dpmanifold.privacy import GDP
+    >>> from dpmanifold.stats import EACH_RECORD
+    >>> labels = np.repeat(["a", "b", "c"], 400)
+    >>> X = np.random.default_rng(0).standard_normal((1200, 2)) + 2.0 * (labels == "c")[:, None]
+    >>> ball = Ball(Euclidean(2), [0.0, 0.0], 6.0)
+    >>> found = private_k_sample_test(X, labels, ball, GDP(1.0), units=EACH_RECORD, classes=["a", "b", "c"])
+    >>> found.p_value < 1e-6, [pair.names for pair in found.pairs if pair.p_value < 1e-6]
+    (True, [('a', 'c'), ('b', 'c')])
+    """
+    level = open_fraction(level, "level")
+    terms = Terms(units, invalid, curator, confirm, arithmetic, budget, key, rng)
+    sample = Groups(X, labels, checked_names(classes))
+    releases = ask(K_SAMPLE.asked(estimand=estimand, refine=refine), sample, ball, privacy, terms).releases
+    return KSampleTest(dict(zip(sample.names, releases, strict=True)), level)
+
+
+class GroupsPlan:
+    """A smaller ball for all groups if one was asked for, and a mean and a second moment of each.
+
+    Every choice and every refusal, from public numbers; the header's n is that of all groups together. On flat spaces,
+    and for tangent means on all of them, mean and second moment of a group are one draw. Each unit is in one group, and
+    each group keeps the whole promise.
+
+    Parameters
+    ----------
+    header : what all groups are about
+    counts : how many units each group has
+    classes : the names of the groups, where they are classes of one data set: a part of requests
+    estimand, refine : as in :func:`private_k_sample_test`
+    """
+
+    draws: list[AveragePlan]
+    """One of joint moments for each group; none where means are solved first."""
+
+    def __init__(
+        self,
+        header: Header,
+        *,
+        counts: Sequence[int],
+        classes: Sequence[Any] = (),
+        estimand: str | None = None,
+        refine: bool = False,
+    ) -> None:
+        ball = header.ball
+        require_ball(ball)
+        self.header = header
+        joint = in_one_draw(ball, checked_estimand(estimand))
+        wanted = Wanted("tangent-mean-gaussian" if joint else mean_name(ball))
+        self._refinement = Refinement(ball, header.n, gaussian(header.privacy), refine, wanted)
+        rest = self._refinement.rest
+        self.draws = [self._joint(header.about(n), rest) for n in counts] if joint else []
+        self._chains = [Chain.make(ball, n, rest, REGION_SHARES, (SECOND_MOMENT,)) for n in counts if not joint]
+        for chain in self._chains:
+            refuse_inexact(header.arithmetic, chain.chosen[0], ball, chain.chosen[1])
+
+    @staticmethod
+    def _joint(header: Header, rest: Promise) -> AveragePlan:
+        """Plan the one draw of a group, by what a search for a ball leaves."""
+        statistic = joint_moments_in(header.ball)
+        checked = FeaturePlan(JOINT_MOMENTS, statistic, header.promising(rest), refine=False, mechanism="auto")
+        return AveragePlan(statistic, header, checked.calibration)
+
+    def steps(self) -> tuple[Step, ...]:
+        """Return all draws, group by group."""
+        chains = [(chain.n, chain.steps(self.header.about(chain.n))) for chain in self._chains]
+        drawn = chains + [(draw.header.n, draw.steps()) for draw in self.draws]
+        by_group = [
+            replace(step, group=f"group {number} ({n:,} units)")
+            for number, (n, steps) in enumerate(drawn, start=1)
+            for step in steps
+        ]
+        return (*self._refinement.steps(self.header), *by_group)
+
+    def release(self, groups: Sequence[UnitPoints], bits: Bits) -> tuple[Release, ...]:
+        """Release a second moment of each group. Never raises."""
+        ball = self.header.ball
+        steps = self._refinement.find(functools.reduce(UnitPoints.joined, groups), self.header, bits)
+        if self.draws:
+            return tuple(
+                draw.drawn(
+                    self._refinement.move(steps, points) if steps else points,
+                    JOINT_MOMENTS,
+                    bits,
+                    steps,
+                    {WEIGHT: weight_in(ball), **self._refinement.details},
+                )
+                for draw, points in zip(self.draws, groups, strict=True)
+            )
+        suited = [chain.suited(steps) for chain in self._chains]
+        # One ball for all: distances between the means are taken in it.
+        used = suited if all(chain.ball is not ball for chain in suited) else self._chains
+        return tuple(
+            chain.release(
+                points if chain.ball is ball else self._refinement.move(steps, points),
+                self.header.about(chain.n),
+                bits,
+                steps,
+                self._refinement.details,
+            )
+            for chain, points in zip(used, groups, strict=True)
+        )
+
+
+K_SAMPLE = Query(
+    name="k-sample-test",
+    title="Test of several groups",
+    call=private_k_sample_test,
+    sample=Groups,
+    plan=GroupsPlan,
+    result=KSampleTest,
+    options=(LEVEL, ESTIMAND_OF_INFERENCE, REFINE),
+    releases=(JOINT_MOMENTS.name, SECOND_MOMENT.name),
+    figure="dpmanifold.plots.k_sample:groups",
+    views=("picture",),
+    draws=joint_draws,
+    passes=1.5,
+)
