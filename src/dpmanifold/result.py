@@ -91,6 +91,15 @@ class Result(ABC):
     def released(self) -> tuple[Any, ...]:
         """The releases it is made of, each with its steps; a release is itself."""
 
+    def released_by_name(self) -> dict[str, Any]:
+        """Return the same by the names of groups, where there are several."""
+        several = len(self.released) > 1
+        return {f"release {place}" if several else "": one for place, one in enumerate(self.released, start=1)}
+
+    def faults(self) -> list[str]:
+        """Return what is wrong with it besides its releases, for :meth:`verify`."""
+        return []
+
     @property
     def number_or_array(self) -> Any:
         """What an array can hold of it: the released value, or None."""

@@ -16,7 +16,7 @@ COMMANDS = {
     "variance": ["variance", *MEAN[1:], "--out", "r.json"],
     "ball": ["ball", *MEAN[1:], "--out", "r.json"],
     "region": ["region", *MEAN[1:], "--out", "r.json"],
-    "interval": ["interval", *MEAN[1:], "--out", "r.json"],
+    "interval": ["variance-interval", *MEAN[1:], "--out", "r.json"],
     "test": ["two-sample-test", "a.npy", "b.npy", *MEAN[2:], "--out", "r.json"],
     "a swamped mean": ["mean", "a.npy", *MEAN[2:-1], "1e-4", "--out", "r.json"],
     "a swamped region": ["region", "a.npy", *MEAN[2:-1], "1e-4", "--out", "r.json"],

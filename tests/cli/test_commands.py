@@ -165,7 +165,7 @@ def test_images_to_class_means_in_one_command(run, tmp_path):
         assert release.n == 100
         assert dpm.verify(release).ok
     again = [
-        "means",
+        "class-means",
         "digits.npz",
         "--images",
         "--key",
@@ -175,7 +175,7 @@ def test_images_to_class_means_in_one_command(run, tmp_path):
         *EACH,
         *GAUSSIAN,
         "--out",
-        "means",
+        "class-means",
     ]
     run(*again, "--classes", "0..2", code=2)  # the files exist
     run(*again, "--classes", "0,1", "--force", code=3)  # a label outside the public classes

@@ -42,7 +42,7 @@ READS = {
     "about": ["variance", "a.npy", *MEAN[2:], "--about", "{}"],
     "second group": ["two-sample-test", "a.npy", "{}", *MEAN[2:]],
     "region": ["region", "{}", *MEAN[2:]],
-    "interval": ["interval", "{}", *MEAN[2:]],
+    "interval": ["variance-interval", "{}", *MEAN[2:]],
     "ball's data": ["ball", "{}", *MEAN[2:]],
     "ball's centre": ["ball", "a.npy", *FREE, "--center", "{}"],
     "public ball": ["ball", "{}", "--public", "--space", "spd"],

@@ -74,12 +74,12 @@ COMMANDS = {
     "ball": [],
     "region": [],
     "region drawn": ["--picture", "result.png", "--html", "result.html"],
-    "interval": [],
-    "test": [],
-    "groups": ["--labels", "labels.npy", "--classes", "0,1"],
-    "means": ["--labels", "labels.npy", "--classes", "0,1"],
-    "classes": ["--labels", "labels.npy", "--classes", "0,1,2"],
-    "components": [],
+    "variance-interval": [],
+    "two-sample-test": [],
+    "k-sample-test": ["--labels", "labels.npy", "--classes", "0,1"],
+    "class-means": ["--labels", "labels.npy", "--classes", "0,1"],
+    "lda": ["--labels", "labels.npy", "--classes", "0,1,2"],
+    "pga": [],
     "median": ["--no-refine"],
     "regression": ["--covariate", "covariate.npy", "--covariate-range", "0", "1"],
 }
@@ -132,8 +132,8 @@ def run_once(folder, X, space, command, bits, monkeypatch, caplog):
     np.save("covariate.npy", np.linspace(0.0, 1.0, N))
     np.save("center.npy", [0.0, 0.0, 1.0])
     name = command.split()[0]
-    out = "folder" if name == "means" else "result.json"
-    files = ["data.npy", "other.npy"] if name == "test" else ["data.npy"]
+    out = "folder" if name == "class-means" else "result.json"
+    files = ["data.npy", "other.npy"] if name == "two-sample-test" else ["data.npy"]
     words = [name, *files, "--space", space, "--units", "each-record", "--mu", "1", "--invalid", "center", "--out", out]
     bits()
     caplog.clear()
@@ -182,7 +182,7 @@ def test_nothing_but_released_values_differs(space, kind, X, record, command, sa
 
 def check_outputs(folder, result, command):
     """What was printed, drawn and reported follows from the file, and its public numbers from what was released."""
-    if command == "means":
+    if command == "class-means":
         noise = [dpm.load(folder / "folder" / f"mean-{name}.json").noise_error() for name in (0, 1)]
         assert [f"{value:.4g}" in line for value, line in zip(noise, result.stdout.splitlines(), strict=False)] == [
             True

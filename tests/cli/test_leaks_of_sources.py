@@ -50,7 +50,7 @@ def run(folder, X, command, kind, bits, monkeypatch, caplog):
                 write_csv(table, f"{name}/{number}.csv")
             else:
                 pq.write_table(table, f"{name}/{number}.parquet", row_group_size=7)
-    units = ["--units", "person" if "people" in command or command in ("means", "test") else "each-record"]
+    units = ["--units", "person" if "people" in command or command in ("class-means", "two-sample-test") else "each-record"]
     space = ["--space", "spd-riemann"] if "affine" in command else []
     words = [*COMMANDS[command], *COLUMNS, *WHERE, *space, *units, "--invalid", "center"]
     bits()

@@ -157,7 +157,7 @@ def test_every_private_command_pays(study):
         study(*words, "--out", f"{name}.json", "--key", name)
     np.savez("c.npz", X=tensors(), y=np.arange(200) % 2)
     study(
-        "means",
+        "class-means",
         "c.npz",
         "--array",
         "X",
@@ -167,7 +167,7 @@ def test_every_private_command_pays(study):
         "0,1",
         *cheap,
         "--out",
-        "means",
+        "class-means",
         "--key",
         "means",
     )
@@ -330,7 +330,7 @@ def test_groups_and_classes_may_be_registered(study):
     np.savez("c.npz", X=tensors(), y=np.arange(200) % 2)
     by_class = ["c.npz", "--array", "X", "--labels", "y", "--classes", "0,1", *BALL, *LEDGER]
     study("ledger", "register", "c", *by_class)
-    study("means", *by_class, "--mu", "0.1", "--out", "means", "--dataset", "c")
+    study("class-means", *by_class, "--mu", "0.1", "--out", "means", "--dataset", "c")
     page = json.loads(study("ledger", "history", "--ledger", "study.db", "--json").stdout)
     assert [line["data"] for line in page["releases"]] == [["a@1", "b@1"], ["c@1"]]
     assert "--ledger" in one_paragraph(

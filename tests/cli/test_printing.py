@@ -13,8 +13,8 @@ from cli.shared import MEAN, tensors
 PLAN = ["plan", "--space", "spd", "--size", "3", "-n", "300", "--radius", "2.5", "--epsilon", "1"]
 COMMANDS = {
     "mean": [*MEAN, "--out", "out.json"],
-    "interval": ["interval", *MEAN[1:], "--out", "out.json", "--source", "Fréchet’s 数"],
-    "json": ["interval", *MEAN[1:], "--out", "out.json", "--source", "Fréchet’s 数", "--json"],
+    "interval": ["variance-interval", *MEAN[1:], "--out", "out.json", "--source", "Fréchet’s 数"],
+    "json": ["variance-interval", *MEAN[1:], "--out", "out.json", "--source", "Fréchet’s 数", "--json"],
     "a strange name": [*MEAN, "--out", "dĳ数.json"],
     "plan": PLAN,
     "spaces": ["spaces"],

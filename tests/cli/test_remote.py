@@ -176,7 +176,7 @@ def test_a_key_gives_the_same_again(remote, service):
         ([*MEAN, "--out", "m.json", "--shrink", "much"], 2, "--shrink must be"),
         (["mean", "dti", "--mu", "1", "--out", "m.json"], 2, "population/name"),
         (["fetch", "none", "--out", "m.json"], 2, "nothing here"),
-        (["release", "nothing", "cohort/dti", "--mu", "1", "--out", "m.json"], 2, "nothing"),
+        (["statistic", "nothing", "cohort/dti", "--mu", "1", "--out", "m.json"], 2, "nothing"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

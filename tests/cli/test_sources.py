@@ -116,7 +116,7 @@ def test_ids_that_are_too_few_or_nowhere_are_refused(stored, invoke):
 COMMANDS = {
     "variance": ["variance"],
     "region": ["region"],
-    "interval": ["interval"],
+    "variance-interval": ["variance-interval"],
     "ball": ["ball"],
     "release": ["release", "second-moment"],
     "mean --refine": ["mean", "--refine"],
@@ -127,8 +127,8 @@ COMMANDS = {
 def test_every_command_takes_a_folder(stored, invoke, command):
     name, *own = COMMANDS[command]
     words = [*WHERE, "--units", "person", "--seed", "7", "--out"]
-    leading = own[:1] if name == "release" else []
-    rest = own[1:] if name == "release" else own
+    leading = own[:1] if name == "statistic" else []
+    rest = own[1:] if name == "statistic" else own
     invoke(name, *leading, "all.npz", "--key", "X", *words, "one.json", *rest)
     invoke(name, *leading, "parquet", *COLUMNS, *words, "many.json", *rest, "--force")
     assert released("one.json") == released("many.json")

@@ -19,11 +19,11 @@ BALL = ["--space", "spd", "--radius", "3", "--mu", "1", "--units", "each-record"
         ("variance", []),
         ("region", ["--json"]),
         ("ball", []),
-        ("release", []),
+        ("statistic", []),
     ],
 )
 def test_a_release_goes_to_stdout_and_words_to_stderr(invoke, command, more):
-    words = ["release", "mean", "a.npy"] if command == "release" else [command, "a.npy"]
+    words = ["statistic", "mean", "a.npy"] if command == "statistic" else [command, "a.npy"]
     done = invoke(*words, *BALL, "--out", "-", *more)
     record = json.loads(done.stdout)
     pathlib.Path("saved.json").write_text(done.stdout)

@@ -94,7 +94,8 @@ class FakeService:
             "classes": ["a", "b"], "units_by_class": [350, 250], "labels_public": True,
             "covariate": {"range": [0.0, 1.0], "public": False}, "cap": dpm.GDP("100").to_dict(),
             "granted": None, "left": dpm.GDP("9").to_dict(), "left_words": "GDP(mu=9)", "spent_share": 0.25,
-            "approval": False, "slot": 0.0, "note": "", "statistics": [*PLAIN, *BY_CLASS, "two-sample-test", "regression"],
+            "approval": False, "slot": 0.0, "note": "",
+            "statistics": [*PLAIN, *BY_CLASS, "two-sample-test", "regression"],
         }  # fmt: skip
 
     def ask(self, body):

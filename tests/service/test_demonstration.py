@@ -30,7 +30,7 @@ def test_a_demonstration_is_ready_to_be_asked(demo):
         (seen,) = service.desk(service.accounts.find("ada")).datasets()
     assert (seen.ref, seen.n, len(seen.classes)) == ("digits/descriptors", 1797, 10)
     assert "public" in seen.note
-    assert {"mean", "means", "regression"} <= set(seen.statistics)
+    assert {"mean", "class-means", "regression"} <= set(seen.statistics)
     assert seen.granted is not None
 
 

@@ -18,7 +18,7 @@ from service_running import Running, free_port, until
 pytestmark = pytest.mark.security
 
 CANARY = 0.7358241109
-STATISTICS = ["mean", "region", "variance", "groups", "classes", "regression"]
+STATISTICS = ["mean", "region", "variance", "k-sample-test", "lda", "regression"]
 
 
 def _records(planted):

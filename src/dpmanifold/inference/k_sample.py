@@ -101,6 +101,10 @@ class KSampleTest(Conclusion, format=FORMAT):
         """The releases of the groups."""
         return tuple(self.groups.values())
 
+    def released_by_name(self) -> dict[str, Release]:
+        """Return the same by name."""
+        return {f"group {name!r}": release for name, release in self.groups.items()}
+
     @cached_property
     def _estimates(self) -> list[Estimate | JointEstimate]:
         first = [test.estimates for test in self._tests[: len(self.groups) - 1]]  # those with the first group

@@ -288,6 +288,16 @@ class LinearDiscriminant(FromRelease, format=FORMAT):
         low, high = f"{away.min():.2g}", f"{away.max():.2g}"
         return f"about {low if low == high else f'{low} to {high}'} standard deviations of a class"
 
+    def faults(self) -> list[str]:
+        """Return whether public counts of classes are none of the units, or none that the released sums allow."""
+        if self.counts is None:
+            return []
+        statistic: Any = self.release.definition
+        found: list[str] = statistic.counts_faults(self.release, np.array(self.counts))
+        if self.release.unit == "record" and not all(count.is_integer() for count in self.counts):
+            found.append("counts: each record is of one class, and they are whole numbers")
+        return found
+
     def _facts(self) -> list[tuple[str, str]]:
         names = [
             f"{name}: {round(count):,}" for name, count in zip(self.classes, self.units_by_class.tolist(), strict=True)

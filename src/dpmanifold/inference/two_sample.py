@@ -230,6 +230,10 @@ class TwoSampleTest(Conclusion, format=FORMAT):
         """The releases of the two groups."""
         return self.first, self.second
 
+    def released_by_name(self) -> dict[str, Release]:
+        """Return the same by name."""
+        return {"first group": self.first, "second group": self.second}
+
     def _facts(self) -> list[tuple[str, str]]:
         within = f"between {self.low:.4g} and {self.high:.4g} ({100 * self.level:g} %)"
         return [

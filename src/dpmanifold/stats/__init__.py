@@ -1,8 +1,8 @@
 """The questions users ask. Everything that touches data privately is called `private_*`."""
 
 from dpmanifold.release import Clipping
-from dpmanifold.stats.asking import private_statistic
-from dpmanifold.stats.averaged import AveragedStatistic
+from dpmanifold.stats.asking import Terms, ask, private_statistic
+from dpmanifold.stats.averaged import AveragedStatistic, AveragePlan
 from dpmanifold.stats.ball import BALL_QUERY, private_ball
 from dpmanifold.stats.check import Verification, verify
 from dpmanifold.stats.comparison import Comparison, compare
@@ -17,11 +17,13 @@ from dpmanifold.stats.mean_plan import Plan, PlanRow, RefinePlan, needed_promise
 from dpmanifold.stats.means import CLASS_MEANS, MEAN_QUERY, private_class_means, private_mean
 from dpmanifold.stats.median import MEDIAN_QUERY, private_median
 from dpmanifold.stats.outlook import Outlook, plan
+from dpmanifold.stats.pair import Pair
 from dpmanifold.stats.pga import PGA, private_pga
 from dpmanifold.stats.query import QUERIES, Option, Query
 from dpmanifold.stats.radius import RADIUS as RADIUS
 from dpmanifold.stats.region import REGION, private_region
 from dpmanifold.stats.regression import REGRESSION_QUERY, private_regression
+from dpmanifold.stats.samples import Groups, Labelled, Units, WithCovariate
 from dpmanifold.stats.shaped import SHAPED as SHAPED
 from dpmanifold.stats.shaping import ShapePlan
 from dpmanifold.stats.two_sample import TWO_SAMPLE, private_two_sample_test
@@ -40,18 +42,26 @@ __all__ = [
     "JOINT_LENGTHS",
     "JOINT_MOMENTS",
     "QUERIES",
+    "AveragePlan",
     "AveragedStatistic",
     "Clipping",
     "Comparison",
+    "Groups",
+    "Labelled",
     "Notice",
     "Option",
     "Outlook",
+    "Pair",
     "Plan",
     "PlanRow",
     "Query",
     "RefinePlan",
     "ShapePlan",
+    "Terms",
+    "Units",
     "Verification",
+    "WithCovariate",
+    "ask",
     "compare",
     "needed_promise",
     "needed_units",

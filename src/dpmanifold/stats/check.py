@@ -11,12 +11,10 @@ import numpy as np
 
 from dpmanifold._check import shown
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.inference import KSampleTest, LinearDiscriminant, TwoSampleTest
 from dpmanifold.release import NEIGHBOURS_BY_CLASS, Release
 from dpmanifold.result import Result, serves
 from dpmanifold.stats.copies import copy_faults, draws_of
 from dpmanifold.stats.examine import Findings, examine
-from dpmanifold.stats.lda import CLASS_MOMENTS
 
 R = TypeVar("R")
 
@@ -126,20 +124,12 @@ def verify(release: Result) -> Verification:
         )
     findings = Findings()
     with np.errstate(all="ignore"):
-        if isinstance(release, TwoSampleTest):
-            for name, group in (("first group: ", release.first), ("second group: ", release.second)):
-                findings.add(_attempted(_as_read, group), name)
+        for name, one in release.released_by_name().items():
+            findings.add(_attempted(_as_read, one), name and f"{name}: ")
+        if len(release.released) > 1:
             findings.add(_attempted(_compared, release), "")
-        elif isinstance(release, KSampleTest):
-            for name, group in release.groups.items():
-                findings.add(_attempted(_as_read, group), f"group {name!r}: ")
-            findings.add(_attempted(_compared, release), "")
-        else:
-            for one in release.released:
-                findings.add(_attempted(_as_read, one), "")
         findings.add(_attempted(_apart, release), "")
-        if isinstance(release, LinearDiscriminant):
-            findings.add(_attempted(_counted, release), "")
+        findings.add(_attempted(lambda result: Findings([], result.faults()), release), "")
     private = release.private is True
     if not private:
         findings.good.append(
@@ -168,8 +158,8 @@ def _record(release: Release, answers: bool = True) -> dict[str, Any]:
     return {**Release.to_dict(release, answers), "steps": steps}
 
 
-def _compared(test: TwoSampleTest | KSampleTest) -> Findings:
-    """Return what the groups of a test say against each other; each unit is in one of them, so promises do not add."""
+def _compared(test: Result) -> Findings:
+    """Return what groups say against each other; each unit is in one of them, so that promises do not add."""
     groups, found = test.released, Findings()
     first, others = groups[0], groups[1:]
     found.require(all(first.privacy == one.privacy for one in others), "the groups were promised different things")
@@ -186,7 +176,7 @@ def _compared(test: TwoSampleTest | KSampleTest) -> Findings:
         all(one.neighbours == NEIGHBOURS_BY_CLASS for one in groups),
         "the groups do not say that membership is public, without which their promises add up",
     )
-    means = [mean.release for mean in test.means]
+    means = [mean.release for mean in getattr(test, "means", ())] or list(groups)
     pairs = combinations(zip(groups, means, strict=True), 2)
     found.require(
         not any(np.array_equal(one.value, two.value) or _same_draw(a, b) for (one, a), (two, b) in pairs),
@@ -202,25 +192,12 @@ def _compared(test: TwoSampleTest | KSampleTest) -> Findings:
 
 def _apart(result: Result) -> Findings:
     """Return which draws are copies of each other; the ball that groups share was drawn once."""
-    names = result.names if isinstance(result, KSampleTest) else ("first", "second")
-    groups = [f"group {name!r}: " for name in names] if len(result.released) > 1 else [""]
     draws = [
         drawn
-        for number, (name, release) in enumerate(zip(groups, result.released, strict=True))
-        for drawn in draws_of(release, name, balls=number == 0)
+        for number, (name, release) in enumerate(result.released_by_name().items())
+        for drawn in draws_of(release, name and f"{name}: ", balls=number == 0)
     ]
     return Findings([], copy_faults(draws))
-
-
-def _counted(found: LinearDiscriminant) -> Findings:
-    """Return whether public counts of classes are none of the units, or none that the released sums allow."""
-    release, counts = found.release, found.counts
-    if counts is None:
-        return Findings()
-    wrong = CLASS_MOMENTS.counts_faults(release, np.array(counts))
-    if release.unit == "record" and not all(count.is_integer() for count in counts):
-        wrong.append("counts: each record is of one class, and they are whole numbers")
-    return Findings([], wrong)
 
 
 def _same_record(releases: list[Release], count: int) -> bool:
