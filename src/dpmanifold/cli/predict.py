@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import pathlib
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -18,7 +18,6 @@ from dpmanifold.cli.records import Given, How, gathered, read
 from dpmanifold.cli.speech import complain, say, say_json
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.files import whole_file
-from dpmanifold.inference import LinearDiscriminant
 from dpmanifold.result import load
 from dpmanifold.sources import Source
 from dpmanifold.stats import EACH_RECORD, verify
@@ -53,8 +52,8 @@ def predict(
     )
     if out.suffix.lower() != ".csv":
         raise InvalidArgumentError(f"--out {out}: the name must end in .csv.")
-    found = load(result)
-    if not isinstance(found, LinearDiscriminant):
+    found: Any = load(result)
+    if not hasattr(found, "predict_proba"):
         raise InvalidDataError(f"{result} holds another result ({found.title}). Give what dpm lda wrote.")
     checked = verify(found)
     if not checked.ok:
@@ -81,7 +80,7 @@ def predict(
     say(f"{len(told):,} records classified{right} (not private: about these records)\n  written      {out}")
 
 
-def _refuse_others(true: Array, found: LinearDiscriminant, labels: str | None) -> Array:
+def _refuse_others(true: Array, found: Any, labels: str | None) -> Array:
     """Return labels if all of them are classes of a discriminant, or say how many are not."""
     written = set(map(str, found.classes))
     others = [label for label in plain_labels(true) if label not in found.classes and str(label) not in written]

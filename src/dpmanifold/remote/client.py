@@ -21,6 +21,7 @@ from dpmanifold.remote.request_records import options_record, promise_record
 from dpmanifold.remote.results import AnswerError, Expected
 from dpmanifold.remote.tokens import token_for
 from dpmanifold.remote.transport import ConflictError, RemoteError, Transport, checked_url, entry, quoted
+from dpmanifold.stats.means import MEAN_QUERY
 from dpmanifold.stats.query import query_named
 
 _MOST_PAGES = 200  # that are looked through
@@ -101,7 +102,7 @@ class Client(PrivateCalls):
     # ---------------------------------------------------------------- what it would be like
 
     def plan(
-        self, dataset: str, privacy: Promise, *, statistic: str = "mean", ball: BallGiven = None,
+        self, dataset: str, privacy: Promise, *, statistic: str = MEAN_QUERY.name, ball: BallGiven = None,
         error: float | None = None, **options: Any,
     ) -> dict[str, Any]:  # fmt: skip
         """Return what to expect of a private call, as `dpm plan --json` states it. Costs nothing.
@@ -117,7 +118,13 @@ class Client(PrivateCalls):
         return {**self._post("plans", asked), **needs}
 
     def price(
-        self, dataset: str, privacy: Promise, *, statistic: str = "mean", ball: BallGiven = None, **options: Any
+        self,
+        dataset: str,
+        privacy: Promise,
+        *,
+        statistic: str = MEAN_QUERY.name,
+        ball: BallGiven = None,
+        **options: Any,
     ) -> dict[str, Any]:
         """Return what a private call would cost, what is left before and after, and when it would be published.
 

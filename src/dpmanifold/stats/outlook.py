@@ -18,6 +18,7 @@ from dpmanifold.privacy import Promise, cautions
 from dpmanifold.release import EXACT, FLOAT
 from dpmanifold.statistic import NEIGHBOURS_BY_CLASS, STATISTICS, Header, Statistic, Step, refuse_unknown
 from dpmanifold.stats.draws import checked_arithmetic
+from dpmanifold.stats.mean import MEAN
 from dpmanifold.stats.mean_plan import Plan, checked_public
 from dpmanifold.stats.prospects import USUAL_FILL, Prospect, prospect
 from dpmanifold.stats.query import QUERIES, Query, of_statistic, query_named
@@ -159,7 +160,7 @@ def plan(
     ball: Ball,
     privacy: Promise,
     *,
-    statistic: str | Statistic = "mean",
+    statistic: str | Statistic = MEAN.name,
     arithmetic: str = "auto",
     **options: Any,
 ) -> Plan | Outlook:
