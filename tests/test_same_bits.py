@@ -148,6 +148,7 @@ def what_shows(compute, ball):
 # -------------------------------------------------------------------- the tests
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMPUTED)
 @pytest.mark.parametrize("ball", [*BALLS, *SMALL_BALLS], ids=repr)
 def test_order_blocks_and_threads_do_not_show(ball, name):

@@ -372,9 +372,9 @@ def results(dpm: Any) -> Iterator[tuple[str, Any]]:
 
 # The names that plans go by: the private call's, and what it was before.
 _PLANNED = {
-    "variance interval": ("variance_interval", "interval"),
-    "two-sample test": ("two_sample_test", "test"),
-    "k-sample test": ("k_sample_test", "groups"),
+    "variance interval": ("variance-interval", "interval"),
+    "two-sample test": ("two-sample-test", "test"),
+    "k-sample test": ("k-sample-test", "groups"),
     "lda": ("lda", "classes"),
     "pga": ("pga", "components"),
 }
@@ -388,7 +388,7 @@ def plans(dpm: Any) -> Iterator[tuple[str, Any]]:
                 if name in ("class means", "statistic"):
                     continue
                 new, before = _PLANNED.get(name, (name, name))
-                statistic = new if hasattr(dpm, f"private_{new}") else before
+                statistic = new if hasattr(dpm, f"private_{new.replace('-', '_')}") else before
                 n = (160, 240) if beside == "groups" else [100, 100, 200] if name == "k-sample test" else N
                 words = {key: value for key, value in options.items() if key != "level"}
                 words |= {"classes": 3} if name == "lda" else {}

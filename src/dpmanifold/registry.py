@@ -28,7 +28,16 @@ def is_own(item: object) -> bool:
     >>> is_own(Registry("colour", "dpmanifold.example")), is_own(1.5)
     (True, False)
     """
-    return type(item).__module__.partition(".")[0] == __name__.partition(".")[0]
+    return _is_here(type(item).__module__)
+
+
+def is_own_function(function: object) -> bool:
+    """Return whether a function, a method or a class is defined in the library itself."""
+    return _is_here(getattr(function, "__module__", None) or "")
+
+
+def _is_here(module: str) -> bool:
+    return module.partition(".")[0] == __name__.partition(".")[0]
 
 
 class Registry(Generic[T]):

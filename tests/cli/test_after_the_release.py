@@ -15,6 +15,7 @@ from dpmanifold import files
 from dpmanifold.cli import app
 from dpmanifold.inference import ConfidenceRegion
 from dpmanifold.stats.answers import answer_to_bytes
+from dpmanifold.stats.query import QUERIES
 
 BARE = ["region", *MEAN[1:], "--out", "r.json", "--npy", "r.npy"]
 REGION = [*BARE, "--picture", "r.png", "--html", "r.html"]
@@ -134,7 +135,7 @@ def test_ctrl_c_after_the_release_says_where_it_is(invoke, monkeypatch, step):
 
 
 def test_ctrl_c_before_the_release_leaves_nothing(folder, invoke, monkeypatch):
-    monkeypatch.setattr("dpmanifold.cli.private.private_mean", interrupt)
+    monkeypatch.setitem(vars(QUERIES.get("mean")), "call", interrupt)
     before = sorted(folder.iterdir())
     assert invoke(*MEAN, "--out", "mean.json", code=130).stderr == "dpm: interrupted.\n"
     assert sorted(folder.iterdir()) == before

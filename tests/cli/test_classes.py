@@ -79,7 +79,7 @@ def test_public_labels_and_plans(people, invoke):
         assert "class moments" in invoke(*plan, "--statistic", "lda", "--classes", classes).stdout
     assert "classes" in invoke(*plan, "--statistic", "lda", "--classes", "1", code=2).stderr
     assert "classes" in invoke(*plan, "--classes", "2", code=2).stderr
-    assert "needs --classes" in invoke(*plan, "--statistic", "lda", code=2).stderr
+    assert "--classes must be given" in invoke(*plan, "--statistic", "lda", code=2).stderr
 
 
 def test_what_cannot_be_is_refused(people, invoke):

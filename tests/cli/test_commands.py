@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 import dpmanifold as dpm
 from dpmanifold.cli import app
+from dpmanifold.stats.query import QUERIES
 
 pytestmark = pytest.mark.security
 
@@ -156,7 +157,7 @@ def test_images_to_class_means_in_one_command(run, tmp_path):
     rng = np.random.default_rng(0)
     np.savez("digits.npz", images=rng.integers(0, 256, (300, 12, 12), dtype=np.uint8), labels=np.arange(300) % 3)
     shown = run(
-        "means", "digits.npz", "--images", "--key", "images", "--labels", "labels", "--classes", "0..2", *EACH,
+        "class-means", "digits.npz", "--images", "--key", "images", "--labels", "labels", "--classes", "0..2", *EACH,
         *GAUSSIAN, "--refine", "--eta", "1e-3", "--out", "means",
     )  # fmt: skip
     assert "written 3 releases" in shown.stdout
@@ -175,7 +176,7 @@ def test_images_to_class_means_in_one_command(run, tmp_path):
         *EACH,
         *GAUSSIAN,
         "--out",
-        "class-means",
+        "means",
     ]
     run(*again, "--classes", "0..2", code=2)  # the files exist
     run(*again, "--classes", "0,1", "--force", code=3)  # a label outside the public classes
@@ -346,7 +347,7 @@ def test_unexpected_errors_do_not_quote_data(run, monkeypatch):
         raise RuntimeError("the value 12.34 of patient 7")
 
     np.save("a.npy", tensors())
-    monkeypatch.setattr("dpmanifold.cli.private.private_mean", explode)
+    monkeypatch.setitem(vars(QUERIES.get("mean")), "call", explode)
     words = ["mean", "a.npy", "--space", "spd", *EACH, *SPD_BALL, *GAUSSIAN, "--out", "mean.json"]
     result = run(*words, code=1)
     assert "patient" not in result.output
@@ -355,12 +356,10 @@ def test_unexpected_errors_do_not_quote_data(run, monkeypatch):
     assert isinstance(CliRunner().invoke(app, words).exception, RuntimeError)
 
 
-COMMANDS = (
-    "demo plan mean means variance interval region test ball descriptors verify show spaces mechanisms sensitivity"
-)
+COMMANDS = "demo plan statistic descriptors verify show spaces mechanisms sensitivity predict statistics".split()
 
 
-@pytest.mark.parametrize("command", COMMANDS.split())
+@pytest.mark.parametrize("command", [*COMMANDS, *QUERIES.names()])
 def test_help_says_what_a_command_does(run, command):
     shown = run(command, "--help").stdout
     assert len(shown) > 300

@@ -150,7 +150,7 @@ def test_every_private_command_pays(study):
         "region": ["region", "a.npy", *cheap],
         "interval": ["variance-interval", "a.npy", *cheap],
         "test": ["two-sample-test", "a.npy", "b.npy", *cheap],
-        "release": ["release", "second-moment", "a.npy", *cheap],
+        "statistic": ["statistic", "second-moment", "a.npy", *cheap],
         "ball": ["ball", "a.npy", *BALL[:4], "--radius", "6", "--mu", "0.2", *LEDGER],
     }
     for name, words in commands.items():
@@ -167,7 +167,7 @@ def test_every_private_command_pays(study):
         "0,1",
         *cheap,
         "--out",
-        "class-means",
+        "means",
         "--key",
         "means",
     )

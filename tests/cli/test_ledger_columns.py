@@ -109,7 +109,7 @@ def test_two_classes_of_a_registered_data_set_are_tested(study):
         "--classes must be those": (2, asked("two-sample-test", "groups.csv", "groups", "--classes", "1,0")),
         "--classes must be two for a test": (2, asked("two-sample-test", "groups.csv", "groups", "--classes", "0,1,2")),
         "--labels goes with --classes": (2, asked("two-sample-test", "groups.csv", "groups", "--labels", "group")),
-        "got 1 path": (2, asked("two-sample-test", "groups.csv", "groups")),
+        "1 path was given": (2, asked("two-sample-test", "groups.csv", "groups")),
         "no --other-dataset": (2, asked("two-sample-test", "groups.csv", "groups", *both, "--other-dataset", "mixed")),
         "give --dataset": (2, ["two-sample-test", "groups.csv", *HOW, "--mu", "0.3", "--out", "t.json", *both]),
     }

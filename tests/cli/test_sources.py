@@ -118,7 +118,7 @@ COMMANDS = {
     "region": ["region"],
     "variance-interval": ["variance-interval"],
     "ball": ["ball"],
-    "release": ["release", "second-moment"],
+    "statistic": ["statistic", "second-moment"],
     "mean --refine": ["mean", "--refine"],
 }
 

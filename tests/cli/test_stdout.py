@@ -50,7 +50,7 @@ def test_a_view_is_still_written_to_its_file(invoke):
     "words",
     [
         ("mean", "a.npy", *BALL, "--out", "m.json", "--npy", "-"),
-        ("means", "a.npy", *BALL, "--labels", "l.npy", "--classes", "0,1", "--out", "-"),
+        ("class-means", "a.npy", *BALL, "--labels", "l.npy", "--classes", "0,1", "--out", "-"),
         ("descriptors", "images.npy", "--out", "-"),
         ("demo", "--out", "-"),
         ("reproduce", "list", "--out", "-"),

@@ -13,6 +13,7 @@ from dpmanifold.cli.remote_asking import asking
 from dpmanifold.ledger import Ledger
 from dpmanifold.service.questions import Question
 from dpmanifold.service.web.pages.asking import Typed
+from dpmanifold.stats import rehearsal
 from extension import toy_queries
 from extension.toy_queries import CONTRAST, TREND
 
@@ -148,3 +149,16 @@ def test_client_and_service(query):
 def test_each_is_one_of_the_names_that_messages_list():
     with pytest.raises(dpm.InvalidArgumentError, match="contrast, trend"):
         dpm.plan(N, BALL, PROMISE, statistic="no such")
+
+
+@pytest.mark.security
+@pytest.mark.parametrize("query", QUERIES, ids=lambda query: query.name)
+def test_a_plan_that_fails_behind_the_payment_is_refused_before_it(query, monkeypatch):
+    """Without a rehearsal every release would be paid for and lost."""
+    plan = toy_queries.ContrastPlan if query is CONTRAST else toy_queries.ProductsPlan
+    monkeypatch.setattr(plan, "release", lambda self, points, bits: 1 / 0)
+    monkeypatch.setattr(rehearsal, "_rehearsed", set())
+    budget = dpm.Budget(PROMISE)
+    with pytest.raises(dpm.InvalidArgumentError, match=r"cannot be used for a .*: on public points"):
+        asked(query, budget=budget)
+    assert budget.history == ()

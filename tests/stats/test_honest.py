@@ -60,6 +60,7 @@ def assert_honest(result):
 # -------------------------------------------------------------------- honest results
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", MECHANISMS.names())
 @pytest.mark.parametrize("ball", BALLS, ids=repr)
 def test_means_by_every_mechanism_verify(ball, mechanism):

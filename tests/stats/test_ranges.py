@@ -79,6 +79,7 @@ def test_no_average_of_units_is_outside(name, dim):
             assert cut.over(average) <= 1e-12 * max(1.0, float(np.abs(cut.combination).max())), cut.what
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dim", [1, 3])
 @pytest.mark.parametrize("name", NAMES)
 def test_every_inequality_is_reached(name, dim):
@@ -106,6 +107,7 @@ def refusals(name, tail, draws=300, dim=2, scale=0.2, seed=0):
     return refused
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_honest_draws_are_refused_no_more_often_than_stated(name, monkeypatch):
     """With a false alarm of 0.1 instead of 1e-10 a draw: at most 1 in 10 is refused. More noise than stated is seen.
@@ -234,6 +236,7 @@ def asked(X, ball, promise, kw):
             continue
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_honest_releases_of_extreme_units_verify(seed):
     """Units at the edge, at the centre, all in one place; few and many; little noise and much: none is refused."""

@@ -365,7 +365,9 @@ def search_of(release: Release) -> RadiusSearch:
     return RadiusSearch(outer.space.dim, release.n, outer.radius, share, release.details["coverage"])
 
 
-COVERAGE = Option("coverage", "number", "Share of the units", "How many of the units the ball is to hold.")
+COVERAGE = Option(
+    "coverage", "number", "Share of the units", "Share of the units that the ball is to hold, between 0 and 1."
+)
 BALL_QUERY = Query(
     name="ball",
     title="A smaller ball",

@@ -206,7 +206,7 @@ def _stated(ball: Ball, details: Mapping[str, float]) -> ComponentVariances:
     return ComponentVariances(int(count), weight)
 
 
-COMPONENTS_KEPT = Option("count", "whole", "Components", "How many; no more than the space has dimensions.")
+COMPONENTS_KEPT = Option("count", "whole", "Components", "How many components; no more than the space has dimensions.")
 PGA = Query(
     name="pga",
     title="Principal geodesic analysis",

@@ -91,13 +91,14 @@ def _mechanisms() -> tuple[str, ...]:
 
 ESTIMAND = Option(
     "estimand", "choice", "Which mean",
-    "frechet (the default), tangent (of coordinates at the ball's center: less noise on spheres and shapes), or "
-    "extrinsic (mean direction, Procrustes mean).",
+    "The mean that is meant: frechet (the default), tangent (of coordinates at the ball's center: less noise on "
+    "spheres and shapes), or extrinsic (mean direction, Procrustes mean).",
     (None, "frechet", "tangent", "extrinsic"),
 )  # fmt: skip
 ESTIMAND_OF_INFERENCE = replace(
     ESTIMAND,
-    help="frechet (the default), or tangent (of coordinates at the ball's center), one draw on every space.",
+    help="The mean that is meant: frechet (the default), or tangent (of coordinates at the ball's center), which takes "
+    "one draw on every space.",
     choices=(None, "frechet", "tangent"),
 )
 MECHANISM = Option(
@@ -112,7 +113,9 @@ REFINE = Option(
     "refine", "flag", "Look for a smaller ball first",
     "Spend a tenth (pure) or a fifth of the promise on a smaller ball first; skipped where useless.",
 )  # fmt: skip
-LEVEL = Option("level", "number", "Confidence", "Of regions, intervals and bands, between 0 and 1.", planned=False)
+LEVEL = Option(
+    "level", "number", "Confidence", "Confidence of regions, intervals and bands, between 0 and 1.", planned=False
+)
 
 
 @dataclass(frozen=True)

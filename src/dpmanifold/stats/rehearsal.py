@@ -1,13 +1,14 @@
 """What others contribute is tried on public points before anything is paid: the whole call, thrown away.
 
-A space, a statistic, a feature map or a mechanism that is not the library's own may fail in a step that comes behind
-the payment, and then the payment is lost; or a step of it may have no numbers for anything, and then every release
-would be made of fallbacks. So a call with such a part in it is made once in a process with points that a fixed seed
+A space, a statistic, a feature map, a mechanism or the plan of a query that is not the library's own may fail in a step
+that comes behind the payment, and then the payment is lost; or a step of it may have no numbers for anything, and then
+every release would be made of fallbacks. So a call with such a part in it is made once in a process with points that a fixed seed
 puts into the ball and with bits of its own. What that raises is about public points, and is told in full.
 """
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from dpmanifold.manifolds import Manifold
 from dpmanifold.manifolds.vectors import vector_norm
 from dpmanifold.mechanisms import MECHANISMS, Mechanism
 from dpmanifold.noise.source import SimulationSource
-from dpmanifold.registry import is_own
+from dpmanifold.registry import is_own, is_own_function
 from dpmanifold.release import Release
 from dpmanifold.statistic import Header, Statistic, Step
 from dpmanifold.stats.draws import Bits
@@ -63,9 +64,10 @@ class Rehearsal:
         """Return the parts that are not the library's own."""
         asked = self.question
         options = [_mechanism_in(option) for option in asked.options.values()]
-        parts = [*_spaces(self.header.ball.space), asked.statistic, *options]
+        parts = [*_spaces(self.header.ball.space), asked.statistic, getattr(asked.plan, "__self__", None), *options]
         features = [getattr(part, "features", None) for part in parts]
-        return [part for part in (*parts, *features) if part is not None and not is_own(part)]
+        found = [part for part in (*parts, *features) if part is not None and not is_own(part)]
+        return found if is_own_function(asked.plan) else [*found, asked.plan]
 
     def run(self, stored: bool) -> None:
         """Make the call with public points if it has a contributed part, or refuse; once in a process.
@@ -137,6 +139,8 @@ def _mechanism_in(option: object) -> object:
 def _named(part: object) -> str:
     if isinstance(part, Manifold):
         return f"space {part!r}"
+    if inspect.isroutine(part) or inspect.isclass(part):
+        return f"plan {part.__name__!r}"
     kind = "mechanism" if isinstance(part, Mechanism) else "statistic" if isinstance(part, Statistic) else "map"
     return f"{kind} {getattr(part, 'name', type(part).__name__)!r}"
 
