@@ -534,6 +534,8 @@ class Differences:
                     self.values.append(f"{place}/{key}: {'gone' if key in old else 'new'}")
                 else:
                     self.compare(old[key], new[key], f"{place}/{key}")
+        elif place.endswith("/text") and old != new:  # as it is printed: lines may be broken elsewhere
+            self.texts["\n".join(old), "\n".join(new)] += 1
         elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
             for index, (one, other) in enumerate(zip(old, new, strict=True)):
                 self.compare(one, other, f"{place}/{index}")

@@ -118,6 +118,6 @@ def test_two_classes_of_a_registered_data_set_are_tested(study):
     assert spent(study) is None
     study(*asked("two-sample-test", "groups.csv", "groups", *both))
     study(*asked("mean", "groups.csv", "groups"))  # the group is no part of the records
-    found = dpm.load("test.json")
+    found = dpm.load("two-sample-test.json")
     assert [release.n for release in found.released] == [15, 15]
-    assert "The release is consistent" in study("verify", "test.json", "--ledger", "study.db").stdout
+    assert "The release is consistent" in study("verify", "two-sample-test.json", "--ledger", "study.db").stdout

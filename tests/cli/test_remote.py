@@ -8,10 +8,10 @@ import signal
 import subprocess
 import sys
 import time
-import typing
 
 import numpy as np
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 import dpmanifold as dpm
@@ -104,10 +104,14 @@ def test_a_statistic_by_name(remote):
     assert dpm.load("out.json").statistic == "variance"
 
 
-def _as_declared(parameter):
-    """Return what a parameter of a command is declared as: its name, type and default, and all that typer is told."""
-    taken, *told = typing.get_args(parameter.annotation)
-    return parameter.name, parameter.default, taken, [vars(one) for one in told]
+def _declared(of, command):
+    """Return what the options of a command are declared as: words, types, defaults and help."""
+    told = "opts", "secondary_opts", "required", "default", "nargs", "multiple", "is_flag", "metavar", "envvar", "help"
+    told += "show_default", "hidden", "rich_help_panel"
+    return {
+        one.name: (one.type_descriptor.annotation, *(getattr(one, name, None) for name in told))
+        for one in get_command(of).commands[command].params
+    }
 
 
 def test_options_have_the_names_of_the_local_commands():
@@ -119,9 +123,10 @@ def test_options_have_the_names_of_the_local_commands():
         new = set(here) - set(there)
         assert new <= {"dataset", "url", "no_wait", "timeout", "ball", "coordinates"}
         told = set(QUERIES.get(command.name).defaults)
+        declared = [_declared(one, command.name) for one in (commands.app, main_app)]
         assert told <= set(here), command.name
         for option in told - {"shape", "about"}:
-            assert _as_declared(here[option]) == _as_declared(there[option])
+            assert declared[0][option] == declared[1][option]
         gone = {"units", "invalid", "seed", "ledger", "confirm", "notice", "labels", "classes", "reveal", "arithmetic"}
         assert not gone & set(here)
 

@@ -1,6 +1,8 @@
 """One plan for every private call: it foresees what the call states, and refuses what the call refuses."""
 
 import json
+import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ from typer.testing import CliRunner
 import dpmanifold as dpm
 from dpmanifold import EACH_RECORD, GDP, ApproxDP, Ball, Euclidean, PureDP, Sphere, plan
 from dpmanifold.cli import app
-from dpmanifold.stats import outlook
+from dpmanifold.stats.query import QUERIES
 from laws.data import in_ball
 
 SPHERE = Ball(Sphere(2), [0.0, 0.6, 0.8], 0.6)
@@ -19,7 +21,7 @@ CALLS = {
     "variance": dpm.private_variance,
     "ball": dpm.private_ball,
     "region": dpm.private_region,
-    "interval": dpm.private_variance_interval,
+    "variance-interval": dpm.private_variance_interval,
 }
 
 
@@ -33,7 +35,7 @@ def all_releases(release):
 @pytest.mark.parametrize("privacy", [GDP(1.0), ApproxDP(1.0, 1e-6)], ids=["gdp", "approximate"])
 def test_an_outlook_foresees_every_draw(name, privacy, refine):
     """Names, mechanisms, shares and rules as released; scales equal, or above where the outlook says at most."""
-    options = {"refine": True} if refine and name in ("region", "interval") else {}
+    options = {"refine": True} if refine and name in ("region", "variance-interval") else {}
     X = np.random.default_rng(1).normal(3.0, 0.05, (3000, 1))
     result = CALLS[name](X, FAR, privacy, units=EACH_RECORD, rng=0, **options)
     drawn = all_releases(result.released[0])
@@ -61,13 +63,13 @@ def test_a_test_is_planned_for_both_groups():
     ("name", "ball", "privacy", "options"),
     [
         ("region", SPHERE, PureDP(1.0), {}),
-        ("interval", SPHERE, PureDP(1.0), {}),
+        ("variance-interval", SPHERE, PureDP(1.0), {}),
         ("ball", SPHERE, GDP(1e-4), {}),
         ("ball", SPHERE, GDP(1.0), {"coverage": 2.0}),
         ("variance", SPHERE, GDP(1.0), {"mechanism": "extrinsic-gaussian"}),
         ("variance", SPHERE, GDP(1.0), {"mechanism": "kng", "arithmetic": "exact"}),
         ("region", SPHERE, GDP(1e-300), {}),
-        ("interval", SPHERE, GDP(1.0), {"refine": "yes"}),
+        ("variance-interval", SPHERE, GDP(1.0), {"refine": "yes"}),
         *((name, SPHERE, GDP(1.0), {"arithmetic": "nonsense"}) for name in CALLS),
         ("mean", SPHERE, GDP(1.0), {"mechanism": "kng", "arithmetic": "exact"}),
         *(("mean", SPHERE, GDP(1.0), {name: "yes"}) for name in ("refine", "project", "shrink", "estimand")),
@@ -93,9 +95,9 @@ def test_the_mean_keeps_its_own_plan():
         plan(500, SPHERE, GDP(1.0), statistic="variance", colour="red")
 
 
-@pytest.mark.parametrize("n", [500, (500, 400)], ids=["mean", "test"])
+@pytest.mark.parametrize("n", [500, (500, 400)], ids=["mean", "two-sample-test"])
 def test_options_that_there_are_not_are_refused_in_words(n):
-    name = "mean" if n == 500 else "test"
+    name = "mean" if n == 500 else "two-sample-test"
     for option in ("colour", "header", "counts"):
         with pytest.raises(dpm.InvalidArgumentError, match=f"{option} is no option of the statistic '{name}', which"):
             plan(n, SPHERE, GDP(1.0), statistic=name, **{option: 1})
@@ -107,9 +109,11 @@ def test_options_that_there_are_not_are_refused_in_words(n):
 
 def test_what_compares_groups_says_so_itself(monkeypatch):
     """No name is asked for: another conclusion about two groups is planned by its entry alone."""
-    monkeypatch.setitem(outlook.CONCLUSIONS, "contest", outlook.CONCLUSIONS["test"])
+    contest = replace(QUERIES.get("two-sample-test"), name="contest")
+    monkeypatch.setattr(QUERIES, "_items", {**QUERIES._items, "contest": contest})
     assert plan((60, 50), SPHERE, GDP(1.0), statistic="contest").n == 110
-    assert [outlook.groups_of(name) for name in ("test", "contest", "mean", "region", None)] == [2, 2, 1, 1, 1]
+    names = "two-sample-test", "contest", "k-sample-test", "mean", "region", "variance"
+    assert [QUERIES.get(name).sample.groups for name in names] == [2, 2, math.inf, 1, 1, 1]
     with pytest.raises(dpm.InvalidArgumentError, match="pair"):
         plan(60, SPHERE, GDP(1.0), statistic="contest")
 
@@ -120,10 +124,10 @@ def test_what_a_mean_takes_its_plan_takes():
     assert plan(500, SPHERE, GDP(1.0), fill=0.2, refine=True).refined.fill == 0.2
 
 
-@pytest.mark.parametrize("statistic", ["mean", *CALLS, "test", "second moment"])
+@pytest.mark.parametrize("statistic", ["mean", *CALLS, "two-sample-test", "second moment"])
 @pytest.mark.parametrize("arithmetic", ["float", "exact"])
 def test_a_plan_says_how_noise_would_be_drawn(statistic, arithmetic):
-    n = (3000, 3000) if statistic == "test" else 3000
+    n = (3000, 3000) if statistic == "two-sample-test" else 3000
     ball = Ball(Euclidean(2), [0.0, 0.0], 5.0)
     found = plan(n, ball, GDP(1.0), statistic=statistic, arithmetic=arithmetic)
     rows = found.rows if isinstance(found, dpm.Plan) else found.steps
@@ -138,10 +142,10 @@ def test_exact_draws_alone_are_planned_where_they_are_asked_for():
     assert all("cannot be drawn exactly" in exact.refused[name] for name in others)
 
 
-@pytest.mark.parametrize("name", ["variance", "ball", "region", "interval", "test", "second-moment"])
+@pytest.mark.parametrize("name", ["variance", "ball", "region", "variance-interval", "two-sample-test", "second-moment"])
 def test_command_line(name, tmp_path):
     words = ["plan", "--statistic", name, "-n", "3000", "--space", "euclidean", "--size", "2", "--radius", "5"]
-    words += ["--center", "0,0", "--mu", "1", *(["-n", "3000"] if name == "test" else [])]
+    words += ["--center", "0,0", "--mu", "1", *(["-n", "3000"] if name == "two-sample-test" else [])]
     shown = CliRunner().invoke(app, [*words, "--picture", str(tmp_path / "plan.png")])
     assert shown.exit_code == 0, shown.output
     assert "Expect noise" in shown.output

@@ -163,7 +163,8 @@ def test_plans_and_releases_call_an_error_exact_alike():
 
 def test_what_moves_its_mean_into_the_ball_plans_no_larger_error():
     ball = Ball(SPD(2), SPD(2).origin, 1.0)
-    for statistic, n in (("region", 20), ("test", (20, 20)), ("groups", [20, 20, 20]), ("interval", 20)):
+    groups = (("two-sample-test", (20, 20)), ("k-sample-test", [20, 20, 20]))
+    for statistic, n in (("region", 20), *groups, ("variance-interval", 20)):
         found = dpm.plan(n, ball, GDP(0.01), statistic=statistic)
         assert all(step.error == ball.diameter and not step.error_exact for step in found.steps)
         assert "at most 2 (the ball's diameter) on the mean" in found.verdict

@@ -55,10 +55,10 @@ def test_where_nothing_is_known_the_prospect_says_why():
     many = dpm.Ball(dpm.Euclidean(61), np.zeros(61), 1.0)
     for n, ball, statistic, options, why in (
         (100, cap, "region", {}, "draws of several kinds"),
-        ((100, 100), cap, "test", {}, "draws of several kinds"),
+        ((100, 100), cap, "two-sample-test", {}, "draws of several kinds"),
         (400, BALL, "region", {"refine": True}, "draws of several kinds"),
         (100, many, "region", {}, "61 dimensions"),
-        ((100, 100), many, "test", {}, "61 dimensions"),
+        ((100, 100), many, "two-sample-test", {}, "61 dimensions"),
     ):
         found = dpm.plan(n, ball, PRIVACY, statistic=statistic, **options)
         assert why in found.prospect.unknown

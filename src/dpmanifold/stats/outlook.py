@@ -16,7 +16,7 @@ from dpmanifold.errors import InvalidArgumentError, Message
 from dpmanifold.facts import json_safe, table_text
 from dpmanifold.privacy import Promise, cautions
 from dpmanifold.release import EXACT, FLOAT
-from dpmanifold.statistic import NEIGHBOURS_BY_CLASS, STATISTICS, Header, Statistic, Step, refuse_unknown
+from dpmanifold.statistic import NEIGHBOURS_BY_CLASS, STATISTICS, Header, Statistic, Step, private_words, refuse_unknown
 from dpmanifold.stats.draws import checked_arithmetic
 from dpmanifold.stats.mean import MEAN
 from dpmanifold.stats.mean_plan import Plan, checked_public
@@ -135,7 +135,9 @@ class Outlook:
 
     def table(self) -> Table:
         """Return the draws as a table for a terminal."""
-        title = f"Private {self.statistic} of {self.n:,} units, {self.privacy}"
+        query = QUERIES.find(self.statistic)
+        what = private_words(self.statistic).capitalize() if query is None else query.title
+        title = f"{what}: {self.n:,} units, {self.privacy}"
         table = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0))
         table.add_column("draw", overflow="fold")
         table.add_column("mechanism", overflow="fold")

@@ -2,8 +2,8 @@
 
 A space, a statistic, a feature map, a mechanism or the plan of a query that is not the library's own may fail in a step
 that comes behind the payment, and then the payment is lost; or a step of it may have no numbers for anything, and then
-every release would be made of fallbacks. So a call with such a part in it is made once in a process with points that a fixed seed
-puts into the ball and with bits of its own. What that raises is about public points, and is told in full.
+every release would be made of fallbacks. So a call with such a part in it is made once in a process with points that a
+fixed seed puts into the ball and with bits of its own. What that raises is about public points, and is told in full.
 """
 
 from __future__ import annotations
