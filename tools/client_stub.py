@@ -13,7 +13,7 @@ import typing
 from dpmanifold.stats.query import QUERIES, Option, Query
 
 STUB = pathlib.Path(__file__).resolve().parent.parent / "src/dpmanifold/remote/private_calls.pyi"
-_TYPES = {"choice": "str", "flag": "bool", "number": "float", "whole": "int", "shape": "str"}
+_TYPES = {"choice": "str", "flag": "bool", "number": "float", "fraction": "float", "whole": "int", "shape": "str"}
 _RELEASE = "Release | Pending[Release] | str"
 
 

@@ -1,16 +1,16 @@
 """Things that are found by name: the library's own, and those of others.
 
 Another distribution adds one by an entry point in the group that the registry names: `dpmanifold.spaces`,
-`dpmanifold.statistics`, `dpmanifold.mechanisms`, `dpmanifold.loaders`, `dpmanifold.sources`, `dpmanifold.pictures`,
-`dpmanifold.readers`, `dpmanifold.papers`; a script by one call of `register`. Entry points are loaded when a name is
-not known, or when all names are asked for: never to find what the library has itself. A name that is registered already
-keeps its meaning.
+`dpmanifold.statistics`, `dpmanifold.queries`, `dpmanifold.mechanisms`, `dpmanifold.loaders`, `dpmanifold.sources`,
+`dpmanifold.pictures`, `dpmanifold.readers`, `dpmanifold.papers`; a script by one call of `register`. Entry points are
+loaded when a name is not known, or when all names are asked for: never to find what the library has itself. A name that
+is registered already keeps its meaning.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import metadata
 from typing import Any, Generic, TypeVar
 
@@ -32,8 +32,14 @@ def is_own(item: object) -> bool:
 
 
 def is_own_function(function: object) -> bool:
-    """Return whether a function, a method or a class is defined in the library itself."""
-    return _is_here(getattr(function, "__module__", None) or "")
+    """Return whether a function, a method, a class or a part of a call is defined in the library itself.
+
+    A function is asked where its code is from: what `functools.wraps` says can be somebody else's.
+    """
+    function = getattr(function, "func", function)  # of functools.partial
+    function = getattr(function, "__func__", function)
+    where = getattr(function, "__globals__", {}).get("__name__") or getattr(function, "__module__", None)
+    return _is_here(where or "")
 
 
 def _is_here(module: str) -> bool:
@@ -49,6 +55,7 @@ class Registry(Generic[T]):
     group : the entry points that add to it
     kind : the class that every item must be an instance of, where there is one
     brought_by : another group, whose modules register items here when they are imported
+    is_own : tells whether an item is the library's own
 
     Examples
     --------
@@ -63,8 +70,12 @@ class Registry(Generic[T]):
     dpmanifold.errors.InvalidArgumentError: colour must be one of red, got 'blue'.
     """
 
-    def __init__(self, what: str, group: str, kind: type | None = None, brought_by: str = "") -> None:
+    def __init__(
+        self, what: str, group: str, kind: type | None = None, brought_by: str = "",
+        is_own: Callable[[T], bool] = lambda item: True,
+    ) -> None:  # fmt: skip
         self._what, self._group, self._kind, self._brought_by = what, group, kind, brought_by
+        self._is_own = is_own
         self._items: dict[str, T] = {}
         self._foreign: set[str] = set()
         self._complete = False
@@ -119,7 +130,7 @@ class Registry(Generic[T]):
 
     def own(self) -> list[T]:
         """Return the items that were registered here, without those of other distributions."""
-        return [item for name, item in self._items.items() if name not in self._foreign]
+        return [item for name, item in self._items.items() if name not in self._foreign and self._is_own(item)]
 
     def __iter__(self) -> Iterator[T]:
         self._load()

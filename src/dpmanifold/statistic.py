@@ -23,7 +23,7 @@ from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.mechanisms import Calibration, Forecast
 from dpmanifold.privacy import Promise
-from dpmanifold.registry import Registry
+from dpmanifold.registry import Registry, is_own
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -290,7 +290,7 @@ class Statistic(ABC):
 
 
 STATISTICS: Registry[Statistic] = Registry(
-    "statistic", "dpmanifold.statistics", Statistic, brought_by="dpmanifold.queries"
+    "statistic", "dpmanifold.statistics", Statistic, brought_by="dpmanifold.queries", is_own=is_own
 )
 """All statistics by name."""
 

@@ -356,10 +356,10 @@ def test_unexpected_errors_do_not_quote_data(run, monkeypatch):
     assert isinstance(CliRunner().invoke(app, words).exception, RuntimeError)
 
 
-COMMANDS = "demo plan statistic descriptors verify show spaces mechanisms sensitivity predict statistics".split()
+COMMANDS = "demo plan statistic descriptors verify show spaces mechanisms sensitivity predict statistics"
 
 
-@pytest.mark.parametrize("command", [*COMMANDS, *QUERIES.names()])
+@pytest.mark.parametrize("command", [*COMMANDS.split(), *QUERIES.names()])
 def test_help_says_what_a_command_does(run, command):
     shown = run(command, "--help").stdout
     assert len(shown) > 300

@@ -31,8 +31,8 @@ COMMANDS = {
     "affine mean of people": ["mean", "data"],
     "region": ["region", "data"],
     "ball": ["ball", "data"],
-    "test": ["two-sample-test", "data", "other"],
-    "means": ["class-means", "data", "--labels", "kind", "--classes", "0,1"],
+    "two-sample-test": ["two-sample-test", "data", "other"],
+    "class-means": ["class-means", "data", "--labels", "kind", "--classes", "0,1"],
 }
 
 
@@ -50,7 +50,8 @@ def run(folder, X, command, kind, bits, monkeypatch, caplog):
                 write_csv(table, f"{name}/{number}.csv")
             else:
                 pq.write_table(table, f"{name}/{number}.parquet", row_group_size=7)
-    units = ["--units", "person" if "people" in command or command in ("class-means", "two-sample-test") else "each-record"]
+    of_people = "people" in command or command in ("class-means", "two-sample-test")
+    units = ["--units", "person" if of_people else "each-record"]
     space = ["--space", "spd-riemann"] if "affine" in command else []
     words = [*COMMANDS[command], *COLUMNS, *WHERE, *space, *units, "--invalid", "center"]
     bits()

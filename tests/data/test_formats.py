@@ -387,8 +387,8 @@ def test_listed_landmarks_on_the_command_line_stay_as_listed(tmp_path):
 def test_a_class_may_be_called_none_and_an_id_may_not(tmp_path):
     path = tmp_path / "scans.csv"
     rows = [[f"p{i}", "none" if i % 2 else "tumour", 0.01 * i] for i in range(40)]
-    words = ["class-means", path, "--space", "euclidean", "--columns", "x", "--radius", 5, "--mu", 1, "--units", "person"]
-    words += ["--labels", "finding", "--classes", "none,tumour", "--out", tmp_path / "out"]
+    words = ["class-means", path, "--space", "euclidean", "--columns", "x", "--radius", 5, "--mu", 1]
+    words += ["--units", "person", "--labels", "finding", "--classes", "none,tumour", "--out", tmp_path / "out"]
     path.write_text(table(["person", "finding", "x"], rows))
     done = dpm(*words)
     assert done.exit_code == 0, done.output

@@ -5,6 +5,8 @@ from importlib import metadata
 
 import pytest
 
+collect_ignore = ["toy_queries.py"]  # a class of results cannot be defined twice in a process
+
 
 @pytest.fixture
 def offer(monkeypatch):

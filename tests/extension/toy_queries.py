@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dpmanifold import Query, Release, Result
+from dpmanifold._check import open_fraction
 from dpmanifold.codec import from_record, to_record
 from dpmanifold.features.geodesics import Geodesic
 from dpmanifold.statistic import NEIGHBOURS_BY_CLASS, STATISTICS, Kind
@@ -120,6 +121,7 @@ def private_contrast(X, Y, ball, privacy, *, units, classes=None, level=0.95, **
 
     Nobody is in both.
     """
+    level = open_fraction(level, "level")
     first, second = ask(CONTRAST.asked(), Pair(X, Y, classes), ball, privacy, Terms(units, **terms)).releases
     return Contrast(first, second, level)
 

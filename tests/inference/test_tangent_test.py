@@ -94,7 +94,7 @@ def test_plans_words_and_refusals():
     weak = plan((30, 30), ball, dpm.GDP(0.3), statistic="two-sample-test")
     assert any("A test of the tangent means" in text for text in weak.sentences())
     budget = dpm.Budget(dpm.GDP(1.0))
-    with pytest.raises(dpm.InvalidArgumentError, match='estimand must be "frechet" or "tangent" for a test'):
+    with pytest.raises(dpm.InvalidArgumentError, match='must be "frechet" or "tangent" for a region or a test'):
         compared(dpm.Sphere(2), 0.0, estimand="extrinsic", budget=budget)
     assert budget.spent is None
 

@@ -24,7 +24,7 @@ def curved(n=40):
 
 def asked(what, mu, n=40):
     privacy = dpm.GDP(mu)
-    if what == "interval":
+    if what == "variance-interval":
         return dpm.private_variance_interval(curved(n), BALL, privacy, **EACH)
     if what == "curved region":
         return dpm.private_region(curved(n), BALL, privacy, **EACH)
@@ -32,7 +32,7 @@ def asked(what, mu, n=40):
         return dpm.private_region(flat(n), FLAT, privacy, **EACH)
     if what == "region in 20 dimensions":
         return dpm.private_region(np.zeros((n, 20)), dpm.Ball(dpm.Euclidean(20), np.zeros(20), 1.0), privacy, **EACH)
-    if what == "test":
+    if what == "two-sample-test":
         return dpm.private_two_sample_test(flat(n), flat(n), FLAT, privacy, units=dpm.EACH_RECORD, rng=1)
     return dpm.private_statistic(flat(n), FLAT, privacy, statistic="joint moments", **EACH)
 
@@ -40,13 +40,13 @@ def asked(what, mu, n=40):
 @pytest.mark.parametrize(
     ("what", "mu", "said"),
     [
-        ("interval", 0.2, "it says nothing"),
+        ("variance-interval", 0.2, "it says nothing"),
         ("curved region", 0.02, "ball"),
         ("region", 0.02, "ball"),
         ("region", 0.13, "the region is as large as the ball"),
         ("region in 20 dimensions", 0.3, "half the ball or more"),
-        ("test", 0.05, "this says nothing"),
-        ("test", 0.3, "half the ball's diameter"),
+        ("two-sample-test", 0.05, "this says nothing"),
+        ("two-sample-test", 0.3, "half the ball's diameter"),
         ("joint moments", 0.13, "half the ball or more"),
     ],
 )

@@ -17,7 +17,7 @@ from dpmanifold.mechanisms import MECHANISMS, get
 from dpmanifold.privacy import Receipt
 from dpmanifold.statistic import STATISTICS
 from dpmanifold.stats.content import content_of
-from dpmanifold.stats.mean import MEAN
+from dpmanifold.stats.query import QUERIES
 from dpmanifold.stats.registering import survey
 from extension.toy_statistic import Shells
 from laws.accounts import MemoryAccount, RecordedPopulation
@@ -314,13 +314,14 @@ def test_every_engine_has_the_spend_before_records_are_opened(ledger_url):
 
 
 def test_the_plan_comes_first_and_the_records_after_the_spend(account, monkeypatch):
-    data, planned = account.register("study", X, BALL, EACH), type(MEAN).prepared
+    data, mean = account.register("study", X, BALL, EACH), QUERIES.get("mean")
+    planned = mean.plan
 
     def recording(*given, **options):
         account.events.append("planned")
         return planned(*given, **options)
 
-    monkeypatch.setattr(type(MEAN), "prepared", recording)
+    monkeypatch.setitem(vars(mean), "plan", recording)
     dpm.private_mean(data, BALL, dpm.GDP(1.0), units=None, budget=account)
     assert account.events[1:] == ["planned", "spent", "started", "opened", "drawn"]
 

@@ -386,7 +386,7 @@ def test_everything_is_refused_before_the_budget_is_spent():
     with pytest.raises(dpm.InvalidArgumentError, match="private_lda"):
         dpm.private_statistic(X, CAP, dpm.GDP(1.0), statistic="class moments", **EACH)
     asked(X, y, budget=budget)
-    assert [spent.label for spent in budget.history] == ["classes"]
+    assert [spent.label for spent in budget.history] == ["lda"]
 
 
 def test_an_account_pays_once_and_tells_requests_apart():

@@ -306,7 +306,7 @@ def test_the_commands_that_take_any_statistic_take_them(tmp_path):
     made = str(tmp_path / "joint.json")
     about = ["--space", "euclidean", "--size", "3", "--radius", "50", "--center", "0,0,0", "--mu", "1"]
     asked = CliRunner().invoke(
-        app, ["release", "joint-moments", str(tmp_path / "records.npy"), *about, "--units", "each-record", "--refine",
+        app, ["statistic", "joint-moments", str(tmp_path / "records.npy"), *about, "--units", "each-record", "--refine",
               "--out", made]
     )  # fmt: skip
     assert asked.exit_code == 0, asked.output

@@ -142,7 +142,9 @@ def test_exact_draws_alone_are_planned_where_they_are_asked_for():
     assert all("cannot be drawn exactly" in exact.refused[name] for name in others)
 
 
-@pytest.mark.parametrize("name", ["variance", "ball", "region", "variance-interval", "two-sample-test", "second-moment"])
+@pytest.mark.parametrize(
+    "name", ["variance", "ball", "region", "variance-interval", "two-sample-test", "second-moment"]
+)
 def test_command_line(name, tmp_path):
     words = ["plan", "--statistic", name, "-n", "3000", "--space", "euclidean", "--size", "2", "--radius", "5"]
     words += ["--center", "0,0", "--mu", "1", *(["-n", "3000"] if name == "two-sample-test" else [])]

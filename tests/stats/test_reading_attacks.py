@@ -314,7 +314,10 @@ def test_a_dictionary_among_labels_or_parts_of_polars_is_refused_as_a_whole():
 
 def test_an_integer_that_numpy_does_not_have_leaves_the_others():
     whole = [0, 1] * 20 + [2**70]
-    frame = polars.DataFrame({"x": [0.1] * 41, "which": whole}, strict=False)
+    try:
+        frame = polars.DataFrame({"x": [0.1] * 41, "which": whole}, strict=False)
+    except OverflowError:
+        pytest.skip("this polars has no integers so large")
     line = dpm.Ball(dpm.Euclidean(1), [0.0], 1.0)
     asked = {"units": dpm.EACH_RECORD, **QUIET}
     for X, labels in ((data.from_frame(frame, "x"), "which"), (np.full((41, 1), 0.1), frame["which"])):

@@ -12,7 +12,7 @@ import typer
 
 from dpmanifold.cli import options
 from dpmanifold.cli.arguments import class_words, refuse_classes, shape_of
-from dpmanifold.cli.command import Asked, parameter, private_command
+from dpmanifold.cli.command import Asked, _shared, parameter, private_command
 from dpmanifold.cli.outputs import refuse_own_shape
 from dpmanifold.errors import InvalidArgumentError, Public
 from dpmanifold.release import Release
@@ -24,28 +24,32 @@ from dpmanifold.stats.samples import Groups, Labelled, Sample, Units, WithCovari
 
 _NONE = "none"
 _TYPES: dict[str, Any] = {
-    "choice": str, "flag": bool, "number": float, "whole": int, "shape": str, "release": pathlib.Path,
+    "choice": str, "flag": bool, "number": float, "fraction": float, "whole": int, "shape": str,
+    "release": pathlib.Path,
 }  # fmt: skip
-_FILES = {
+# What an option takes on this machine, and what at a service.
+_HERE = {
     "shape": " Or a file with public records, taken about the center, or with second moments (d, d) in coordinates.",
     "release": " A file.",
 }
+_AFAR = {"release": " The id of its release."}
 
 
-def option_parameter(option: Option, kind: Any = None, default: Any = ..., help_text: str | None = None) -> Any:
+def option_parameter(option: Option, afar: bool = False, planned: bool = False) -> inspect.Parameter:
     """Return an option of a query as a parameter of a command.
 
     Parameters
     ----------
     option : of a query
-    kind, default, help_text : others than the option's own
+    afar : whether a service is asked
+    planned : whether it is for a plan, where None stands for what was not said
     """
-    default = option.default if default is ... else default
+    default = None if planned else option.default
     declared = f"--{option.name.replace('_', '-')}"
     if option.kind == "flag" and default is not False:
         declared += f"/--no-{option.name.replace('_', '-')}"
-    words = option.help + _FILES.get(option.kind, "") if help_text is None else help_text
-    taken = _TYPES[option.kind] if kind is None else kind
+    words = option.help + (_AFAR if afar else _HERE).get(option.kind, "")
+    taken = str if afar and option.kind == "release" else _TYPES[option.kind]
     return parameter(
         option.name,
         Annotated[taken | None if default is None else taken, typer.Option(declared, help=words)],
@@ -74,14 +78,13 @@ def option_values(query: Query, words: Mapping[str, Any]) -> dict[str, Any]:
     return {option.name: option_value(option, words[option.name]) for option in query.options}
 
 
-def planned_options() -> list[inspect.Parameter]:
+def planned_options(afar: bool = False) -> list[inspect.Parameter]:
     """Return the options of all queries that plans are told, as parameters of a command; None where not said."""
     found: dict[str, inspect.Parameter] = {}
     for query in known_queries():
         for option in query.options:
             if option.planned and option.name not in found:
-                kind = bool | None if option.kind == "flag" else None
-                found[option.name] = option_parameter(option, kind, None)
+                found[option.name] = option_parameter(option, afar, planned=True)
     return list(found.values())
 
 
@@ -295,8 +298,34 @@ def command_of(
 
 
 def known_queries() -> list[Query]:
-    """Return all queries; where another distribution's cannot be loaded, the library's own."""
+    """Return all queries that commands can be made of: another distribution's may not be loaded, or take our words."""
+    own = QUERIES.own()
     try:
-        return list(QUERIES)
+        others = [query for query in QUERIES if query not in own]
     except InvalidArgumentError:  # which every command that asks for them by name says
-        return QUERIES.own()
+        return own
+    taken = set(inspect.signature(_shared).parameters) | _OF_PLANS
+    ours = {option.name for query in own for option in query.options}
+    return [
+        *own,
+        *(
+            query
+            for query in others
+            if any(kind in _BESIDE for kind in query.sample.__mro__)
+            and not {option.name for option in query.options if option.name not in ours} & taken
+        ),
+    ]
+
+
+# What `dpm plan` calls other things.
+_OF_PLANS = {
+    "units",
+    "size",
+    "statistic",
+    "classes",
+    "error",
+    "everything",
+    "labels_public",
+    "covariate_public",
+    "fill",
+}

@@ -245,9 +245,11 @@ def ball(
     )
     curator = teller(words["notice"], words["quiet"], words["dataset"] is not None)
     if public:
-        private = [words[name] for name in ("radius", "epsilon", "delta", "mu", "rho", "seed")]
+        private = [words[name] for name in ("radius", "epsilon", "delta", "mu", "rho", "seed", "picture", "html")]
         if units is not None or any(value is not None for value in private):
-            raise InvalidArgumentError("--public needs no units, radius, promise or seed: leave them out.")
+            raise InvalidArgumentError(
+                "--public needs no units, radius, promise or seed, and makes no picture or report: leave them out."
+            )
         given = read(words["path"], words["space"], words["size"], how_of(words))
         found = Ball.from_public(given.space, gathered(given)[0], coverage)
         record = ball_to_dict(found)

@@ -197,15 +197,19 @@ _PLAN = (
         "error", Annotated[float | None, typer.Option(help="Also say what an expected error of this size needs.")], None
     ),
     parameter(
-        "everything", Annotated[bool, typer.Option("--all", help="Also mechanisms that are taken by name only.")], False
+        "everything",
+        Annotated[bool | None, typer.Option("--all", help="Also mechanisms that are taken by name only.")],
+        None,
     ),
     parameter(
-        "labels_public", Annotated[bool, typer.Option("--labels-public", help="Of a discriminant, as there.")], False
+        "labels_public",
+        Annotated[bool | None, typer.Option("--labels-public", help="Of a discriminant, as there.")],
+        None,
     ),
     parameter(
         "covariate_public",
-        Annotated[bool, typer.Option("--covariate-public", help="Of a regression, as there.")],
-        False,
+        Annotated[bool | None, typer.Option("--covariate-public", help="Of a regression, as there.")],
+        None,
     ),
     parameter(
         "fill",
@@ -241,9 +245,7 @@ def _plan(
         check_targets({"--picture": picture}, said["force"], {"--center": said["center"], "--ball": said["ball"]})
         require_plots()
     given = {**{name: said[name] for name in _TOLD}, "classes": _number_of_classes(said["classes"])}
-    asked = {name: value for name, value in given.items() if value is not None and value is not False}
-    if said["refine"] is False:
-        asked["refine"] = False
+    asked = {name: value for name, value in given.items() if value is not None}
     if "shape" in asked:
         asked["shape"] = shape_of(asked["shape"])
     groups = query_named(statistic).sample.groups

@@ -122,7 +122,7 @@ _PLAN = (
     parameter("center", options.Center, None),
     parameter("source", options.Source, ""),
     parameter("ball", BallOrId, None),
-    *planned_options(),
+    *planned_options(afar=True),
     parameter(
         "error", Annotated[float | None, typer.Option(help="Also say what an expected error of this size needs.")], None
     ),

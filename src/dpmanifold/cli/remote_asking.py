@@ -81,7 +81,6 @@ BallOrId = Annotated[
 Coordinates = Annotated[
     str | None, typer.Option(help="Tell a mean in these coordinates, too: lonlat, decinc, poincare, ...")
 ]
-About = Annotated[str | None, typer.Option(metavar="ID", help="The release of a mean to take it about: costs less.")]
 # What all private commands say and means the same here; and when a release is asked for.
 _SAME = ("epsilon", "delta", "mu", "rho", "radius", "center", "source", "quiet", "npy", "picture", "links", "html",
          "force", "as_json")  # fmt: skip
@@ -105,8 +104,7 @@ def asking(query: Query | None) -> Callable[..., None]:
         *first,
         parameter("dataset", DataSet),
         parameter("out", Folder if by_class else MaybeOut, None),
-        *(option_parameter(one, str, help_text=one.help) if one.kind == "release" else option_parameter(one)
-          for one in own),
+        *(option_parameter(option, afar=True) for option in own),
         *(parameter(name, shared[name].annotation, shared[name].default) for name in _SAME if name not in left_out),
         *([parameter("coordinates", Coordinates, None)] if "links" in views else []),
         parameter("ball", BallOrId, None),

@@ -17,7 +17,7 @@ from dpmanifold.privacy.accounts import Receipt
 from dpmanifold.privacy.amounts import amount_from_text, as_promise_up
 from dpmanifold.privacy.promises import ApproxDP, PureDP
 from dpmanifold.release import Release
-from dpmanifold.stats.query import query_named
+from dpmanifold.stats.query import find_query
 from dpmanifold.stats.settling import outcome_of, releases_in
 
 EntryAt = Callable[[int], Entry | None]
@@ -184,7 +184,8 @@ def _release_faults(releases: Sequence[Release], receipt: Receipt, pages: Pages)
         return faults + _content_faults(releases, pages.result(drawn.seq), drawn), ""
     if _digest(outcome_of(releases)) == drawn.facts["sha256"]:
         return faults, ""
-    if query_named(spend.facts["statistic"]).result is dict:  # a file has one of them
+    query = find_query(spend.facts["statistic"])
+    if query is not None and query.result is dict:  # a file has one of them
         one_hash = "an export has one hash for the releases of all classes, and no results. The ledger itself can tell"
         return faults, f"that it is what was drawn: {one_hash}"
     return [*faults, _not_drawn(drawn)], ""
@@ -193,9 +194,11 @@ def _release_faults(releases: Sequence[Release], receipt: Receipt, pages: Pages)
 def _promise_faults(releases: Sequence[Release], spend: Entry) -> list[str]:
     """Return where releases are not of the statistic and the promise that were paid for."""
     asked, promise = str(spend.facts["statistic"]), promise_from_body(spend.facts["promise"])
+    query = find_query(asked)
+    made_of = (asked,) if query is None else query.releases  # of a distribution that is gone
     faults = []
     for release in releases:
-        if release.statistic not in query_named(asked).releases:
+        if release.statistic not in made_of:
             faults.append(f"entry {spend.seq} paid for a {asked}, and the release is of a {release.statistic}.")
         if release.privacy != promise:
             faults.append(f"entry {spend.seq} paid for {promise}, and the release promises {release.privacy}.")
@@ -212,7 +215,8 @@ def _number_faults(releases: Sequence[Release], spend: Entry, pages: Pages) -> l
     if changed:
         return changed
     found, facts = [release.n for release in releases], [entry.facts["facts"] for entry in sets]
-    right = query_named(spend.facts["statistic"]).sample.are_counts(found, facts)
+    query = find_query(spend.facts["statistic"])
+    right = query is None or query.sample.are_counts(found, facts)
     return (
         [] if right else [f"the release is of another number of units than the data that entry {spend.seq} paid for."]
     )

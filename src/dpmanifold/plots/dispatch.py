@@ -83,7 +83,8 @@ def show(result: object, *, links: object = None) -> Figure:
 
 def _figure_of(kind: type[Any]) -> Callable[..., Figure] | None:
     """Return what draws results of a class, as the query that returns them says."""
-    name = next((query.figure for query in QUERIES if query.result is kind), "")
+    own = next((query.figure for query in QUERIES.own() if query.result is kind), "")
+    name = own or next((query.figure for query in QUERIES if query.result is kind), "")
     module, _, function = name.partition(":")
     return getattr(import_module(module), function) if name else None
 

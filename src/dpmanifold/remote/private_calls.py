@@ -11,6 +11,7 @@ import types
 from typing import Any
 
 from dpmanifold.ball import Ball
+from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.privacy import Promise
 from dpmanifold.release import Release
 from dpmanifold.remote.pending import Pending
@@ -23,7 +24,10 @@ class PrivateCalls:
     """The private calls of the library and of other distributions; :meth:`Client.ask` says what they share."""
 
     def __getattr__(self, name: str) -> Any:
-        query = None if name.startswith("_") else QUERIES.find(name.replace("_", "-"))
+        try:
+            query = None if name.startswith("_") else QUERIES.find(name.replace("_", "-"))
+        except InvalidArgumentError:  # another distribution's cannot be loaded, and may be this one
+            query = None
         if query is None:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return types.MethodType(method_of(query), self)

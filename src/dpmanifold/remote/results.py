@@ -19,7 +19,7 @@ from dpmanifold.release import Release
 from dpmanifold.remote.transport import RemoteError
 from dpmanifold.result import Result
 from dpmanifold.stats import verify
-from dpmanifold.stats.means import MEAN_QUERY
+from dpmanifold.stats.means import CLASS_MEANS, MEAN_QUERY
 from dpmanifold.stats.query import Query
 
 _FRECHET = "frechet"
@@ -102,7 +102,7 @@ def _option_faults(answer: Any, releases: list[Release], expected: Expected) -> 
     mechanism = said.get("mechanism", "auto")
     if mechanism != "auto" and not any(mechanism == step.mechanism for one in releases for step in _steps(one)):
         found.append(f"mechanism {mechanism} was asked for, and the answer is of {releases[0].mechanism}")
-    if MEAN_QUERY.releases[0] in expected.query.releases and mechanism == "auto" and not releases[0].ball.space.is_flat:
+    if expected.query in (MEAN_QUERY, CLASS_MEANS) and mechanism == "auto" and not releases[0].ball.space.is_flat:
         wanted = said.get("estimand") or _FRECHET
         if any(one.estimand != wanted for one in releases):
             found.append(f"the {wanted} mean was asked for, and the answer is the {releases[0].estimand} mean")
@@ -118,11 +118,13 @@ def _number_faults(answer: Any, releases: list[Release], expected: Expected) -> 
     found, by_class = [], expected.by_class
     if expected.unit is not None and any(one.unit != expected.unit for one in releases):
         found.append(f"a unit is a {expected.unit}, and in the answer a {releases[0].unit}")
-    if len(releases) > 1 or isinstance(answer, dict):
-        if by_class is not None and [one.n for one in releases] != list(by_class.values()):
+    if isinstance(answer, dict) and by_class is not None:
+        if [one.n for one in releases] != list(by_class.values()):
             found.append("the answer is of other numbers of units than the classes have")
-    elif expected.n is not None and releases[0].n != expected.n:
-        found.append(f"the data set has {expected.n:,} units, and the answer is of {releases[0].n:,}")
+    elif expected.n is not None and (by_class is not None or len(releases) == 1):
+        facts = {"n": expected.n, **({} if by_class is None else {"units by class": list(by_class.values())})}
+        if not expected.query.sample.are_counts([one.n for one in releases], [facts]):
+            found.append(f"the data set has {expected.n:,} units, and the answer is of others")
     named = answer if isinstance(answer, dict) else getattr(answer, "groups", None)
     if by_class is not None and isinstance(named, Mapping) and list(named) != list(by_class):
         found.append("the answer is of other classes than the data set has")

@@ -6,15 +6,17 @@ the draw.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from dpmanifold.ball import Ball
+from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise
 from dpmanifold.privacy.accounts import Account, Mark
 from dpmanifold.progress import bar
+from dpmanifold.registry import is_own
 from dpmanifold.release import Release
 from dpmanifold.statistic import Header, Statistic, refuse_unknown, statistic_named
 from dpmanifold.stats.curator import Curator
@@ -23,7 +25,7 @@ from dpmanifold.stats.inputs import Told, checked_question
 from dpmanifold.stats.query import QUERIES
 from dpmanifold.stats.rehearsal import Rehearsal
 from dpmanifold.stats.requests import Question
-from dpmanifold.stats.samples import Known, Sample, Units
+from dpmanifold.stats.samples import Sample, Units
 from dpmanifold.stats.settling import Draw, Payment, Request
 
 
@@ -71,10 +73,18 @@ class Terms:
 
 
 class Drawn(NamedTuple):
-    """What a private call drew, and what was known about its sample."""
+    """What a private call drew, and what was public about its sample.
+
+    Attributes
+    ----------
+    releases : what was drawn
+    options : what the plan was told about the sample
+    counts : how many units each class has, where that is public
+    """
 
     releases: Sequence[Release]
-    known: Known[Any]
+    options: Mapping[str, Any]
+    counts: tuple[float, ...] | None
 
     @property
     def release(self) -> Release:
@@ -88,27 +98,33 @@ def ask(question: Question[Any], sample: Sample[Any], ball: Ball, privacy: Promi
     """Release what a question asks of a sample, or refuse before anything is spent."""
     checked_question(ball, privacy, sample.arguments)
     terms.check(ball)
-    plans: dict[int, Any] = {}
+    foreseen: list[tuple[Header, Any]] = []
 
     def foresee(n: int) -> None:
-        plans[n] = question(Header(ball, n, privacy, arithmetic=terms.arithmetic))
+        header = Header(ball, n, privacy, arithmetic=terms.arithmetic)
+        foreseen.append((header, question(header)))
 
     known = sample.known(ball, terms, foresee)
-    asked = replace(question, options={**known.options, **question.options})
+    asked = question.about(known.options)
     header = Header(ball, known.n, privacy, known.unit, known.neighbours, terms.arithmetic)
-    plan = plans[known.n] if known.n in plans else asked(header)
+    plan = next((plan for about, plan in foreseen if about == header and not known.options), None) or asked(header)
+    if replace(plan.header, neighbours=header.neighbours) != header:
+        raise InvalidArgumentError(f"the plan of {question.name} must have the header that it is given.")
     bits = fresh_bits(terms.rng, ball, terms.arithmetic)
 
     def request(account: Account) -> Request:
         data = known.data(account)
         return asked.request(plan.header, [one.id for one in data]), tuple(d for d in data if isinstance(d, Mark))
 
-    def drawn(points: Any, bits: Bits) -> Sequence[Release]:
+    def drawn(points: Any, bits: Bits) -> list[Release]:
         found = plan.release(points, bits)
-        return [found] if isinstance(found, Release) else found
+        return [found] if isinstance(found, Release) else list(found)
 
-    rehearsal = Rehearsal(asked, plan.header, bits.exact, plan.steps, lambda bits: drawn(known.public(), bits))
-    return Drawn(terms.settle(privacy, question.name, request, lambda: drawn(known.points(), bits), rehearsal), known)
+    rehearsal = Rehearsal(
+        asked, plan.header, bits.exact, plan.steps, lambda bits: drawn(known.public(), bits), type(sample)
+    )
+    releases = terms.settle(privacy, question.name, request, lambda: drawn(known.points(), bits), rehearsal)
+    return Drawn(releases, known.options, known.counts)
 
 
 def private_statistic(
@@ -151,7 +167,11 @@ def private_statistic(
     chosen = statistic_named(statistic)
     refuse_unknown(chosen.name, chosen.prepared, options)
     terms = Terms(units, invalid, curator, confirm, arithmetic, budget, key, rng)
-    known = QUERIES.find(chosen.name)
-    meant = frozenset() if known is None else frozenset(known.defaults)
-    question = Question(chosen.name, chosen.prepared, {"mechanism": mechanism, **options}, chosen, meant)
+    known, asked = QUERIES.find(chosen.name), {"mechanism": mechanism, **options}
+    if known is not None and known.plan == chosen.prepared:
+        question = known.asked(**asked)
+    elif known is not None and not (known.is_own and is_own(chosen)):
+        raise InvalidArgumentError(f"the statistic and the query {chosen.name!r} have one name, and are not the same.")
+    else:
+        question = Question(chosen.name, chosen.prepared, asked, chosen)
     return ask(question, Units(X), ball, privacy, terms).release

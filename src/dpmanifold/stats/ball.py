@@ -366,7 +366,7 @@ def search_of(release: Release) -> RadiusSearch:
 
 
 COVERAGE = Option(
-    "coverage", "number", "Share of the units", "Share of the units that the ball is to hold, between 0 and 1."
+    "coverage", "fraction", "Share of the units", "Share of the units that the ball is to hold, between 0 and 1."
 )
 BALL_QUERY = Query(
     name="ball",

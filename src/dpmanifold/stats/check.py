@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
@@ -124,11 +125,13 @@ def verify(release: Result) -> Verification:
         )
     findings = Findings()
     with np.errstate(all="ignore"):
-        for name, one in release.released_by_name().items():
+        named: dict[str, Release] = {}
+        findings.add(_attempted(lambda result: _made_of(result, named), release), "")
+        for name, one in named.items():
             findings.add(_attempted(_as_read, one), name and f"{name}: ")
-        if len(release.released) > 1:
+        if len(named) > 1:
             findings.add(_attempted(_compared, release), "")
-        findings.add(_attempted(_apart, release), "")
+        findings.add(_attempted(lambda _: _apart(named), release), "")
         findings.add(_attempted(lambda result: Findings([], result.faults()), release), "")
     private = release.private is True
     if not private:
@@ -190,11 +193,24 @@ def _compared(test: Result) -> Findings:
     return found
 
 
-def _apart(result: Result) -> Findings:
+def _made_of(result: Result, named: dict[str, Release]) -> Findings:
+    """Name the releases that a result is made of, each of which is examined; there must be one."""
+    if isinstance(result, Release):
+        named[""] = result
+        return Findings()
+    found, released = result.released_by_name(), result.released
+    named.update({f"release {place}": one for place, one in enumerate(released, start=1)})
+    if len(found) == len(released) and all(map(operator.is_, found.values(), released)):
+        named.clear()
+        named.update(found)
+    return Findings([], [] if named else ["there is no release that it is made of"])
+
+
+def _apart(named: dict[str, Release]) -> Findings:
     """Return which draws are copies of each other; the ball that groups share was drawn once."""
     draws = [
         drawn
-        for number, (name, release) in enumerate(result.released_by_name().items())
+        for number, (name, release) in enumerate(named.items())
         for drawn in draws_of(release, name and f"{name}: ", balls=number == 0)
     ]
     return Findings([], copy_faults(draws))

@@ -10,6 +10,7 @@ from typing import Any
 from dpmanifold._check import open_fraction
 from dpmanifold._labels import checked_names
 from dpmanifold.ball import Ball, require_ball
+from dpmanifold.errors import InvalidArgumentError, Public
 from dpmanifold.features import WEIGHT
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.inference import KSampleTest
@@ -116,6 +117,12 @@ class GroupsPlan:
         estimand: str | None = None,
         refine: bool = False,
     ) -> None:
+        if classes and len(classes) != len(counts):
+            raise InvalidArgumentError(
+                "counts must be one per group, got {n_counts} for {n_classes} groups.",
+                n_counts=Public(len(counts)),
+                n_classes=Public(len(classes)),
+            )
         ball = header.ball
         require_ball(ball)
         self.header = header

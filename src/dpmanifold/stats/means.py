@@ -249,6 +249,7 @@ MEAN_QUERY = Query(
     releases=(MEAN.name, SHAPED.name),
     tells_needs=True,
     squares=False,
+    views=("npy", "picture", "links"),
 )
 CLASS_MEANS = Query(
     name="class-means",

@@ -359,4 +359,5 @@ MEDIAN_QUERY = Query(
     releases=(MEDIAN.name,),
     squares=False,
     passes=2.0,
+    views=("npy", "picture", "links"),
 )

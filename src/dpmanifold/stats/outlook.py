@@ -16,7 +16,16 @@ from dpmanifold.errors import InvalidArgumentError, Message
 from dpmanifold.facts import json_safe, table_text
 from dpmanifold.privacy import Promise, cautions
 from dpmanifold.release import EXACT, FLOAT
-from dpmanifold.statistic import NEIGHBOURS_BY_CLASS, STATISTICS, Header, Statistic, Step, private_words, refuse_unknown
+from dpmanifold.statistic import (
+    NEIGHBOURS_BY_CLASS,
+    STATISTICS,
+    Header,
+    Statistic,
+    Step,
+    private_words,
+    refuse_unknown,
+    statistic_named,
+)
 from dpmanifold.stats.draws import checked_arithmetic
 from dpmanifold.stats.mean import MEAN
 from dpmanifold.stats.mean_plan import Plan, checked_public
@@ -220,6 +229,9 @@ def plan(
             return compared
     fill = options.pop("fill", USUAL_FILL) if query.draws else USUAL_FILL
     refuse_unknown(query.name, query.plan, options)
+    missing = [name for name in query.needed if name not in {**counts, **options}]
+    if missing:
+        raise InvalidArgumentError(f"a plan of {query.name} needs {', '.join(missing)}.")
     asked = query.plan(header, **counts, **options)
     worth = None if query.draws is None else prospect(query.draws(asked), fill, groups > 1, ball.space.dim)
     steps = asked.steps()
@@ -231,6 +243,7 @@ def plan(
 def _query_of(statistic: object) -> Query:
     """Return the query of this name, or that of a statistic: a conclusion from several draws as well."""
     if isinstance(statistic, Statistic):
+        statistic = statistic_named(statistic)
         known = QUERIES.find(statistic.name)
         return known if known is not None and known.plan == statistic.prepared else of_statistic(statistic)
     query = query_named(statistic)

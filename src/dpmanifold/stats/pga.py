@@ -218,4 +218,5 @@ PGA = Query(
     releases=(COMPONENTS.name,),
     figure="dpmanifold.plots.pga:components",
     passes=2.0,
+    views=("npy", "picture", "links"),
 )

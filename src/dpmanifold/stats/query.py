@@ -7,6 +7,7 @@ distribution adds a query by an entry point in the group `dpmanifold.queries`, a
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,7 +16,7 @@ from typing import Any
 from dpmanifold._check import shown
 from dpmanifold.errors import InvalidArgumentError, Public
 from dpmanifold.mechanisms import MECHANISMS
-from dpmanifold.registry import Registry, is_own
+from dpmanifold.registry import Registry, is_own, is_own_function
 from dpmanifold.release import Release
 from dpmanifold.result import serves
 from dpmanifold.statistic import STATISTICS, Statistic
@@ -23,8 +24,18 @@ from dpmanifold.stats.registered import Registered
 from dpmanifold.stats.requests import Question
 from dpmanifold.stats.samples import Sample, Units, classes_of
 
+RESERVED = (
+    "account", "ask", "audit", "check", "close", "dataset", "datasets", "demo", "descriptors", "fetch", "history",
+    "ledger", "login", "mechanisms", "plan", "predict", "price", "release", "releases", "remote", "reproduce",
+    "sensitivity", "serve", "service", "show", "spaces", "statistic", "statistics", "url", "verify",
+)  # fmt: skip
+"""Names of commands and of what clients have, which no query may take."""
+_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 LARGEST = 10**9
 """Of numbers that are chosen: none has a use for more, and whatever is computed from one is finite."""
+
+
+KINDS = ("choice", "flag", "number", "fraction", "whole", "shape", "release")
 
 
 @dataclass(frozen=True)
@@ -34,7 +45,8 @@ class Option:
     Attributes
     ----------
     name : the keyword of the private call
-    kind : "choice", "flag", "number", "whole", "shape" (of the noise) or "release" (a release, or its id)
+    kind : "choice", "flag", "number", "fraction" (between 0 and 1), "whole", "shape" (of the noise) or "release" (a
+        release, or its id)
     label : a few words, for forms
     help : one or two sentences
     choices : the values of a choice, or a function that returns them
@@ -50,6 +62,12 @@ class Option:
     default: Any = None
     planned: bool = True
 
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise InvalidArgumentError(f"kind of option {self.name!r} must be one of {', '.join(KINDS)}.")
+        if not callable(self.choices):
+            object.__setattr__(self, "choices", tuple(self.choices))
+
     @property
     def values(self) -> tuple[Any, ...]:
         """The values of a choice."""
@@ -58,9 +76,10 @@ class Option:
     def checked(self, value: object) -> Any:
         """Return a value that can be sent over a network, or say what this option takes."""
         good = {
-            "choice": value in self.values if value is None or isinstance(value, str) else False,
+            "choice": isinstance(value, (str, int, type(None))) and value in self.values,
             "flag": isinstance(value, bool),
             "number": isinstance(value, (int, float)) and _is_bounded(value),
+            "fraction": isinstance(value, (int, float)) and _is_bounded(value) and 0 < value <= 1,
             "whole": isinstance(value, int) and _is_bounded(value),
             "shape": value is None or (isinstance(value, str) and value in self.values),
             "release": value is None or isinstance(value, str),
@@ -68,7 +87,7 @@ class Option:
         if not good:
             wanted = f"one of {', '.join(map(str, self.values))}" if self.values else _WANTED[self.kind]
             raise InvalidArgumentError(f"{self.name} must be {wanted}, got {shown(value)}.")
-        return float(value) if self.kind == "number" else value  # type: ignore[arg-type]
+        return float(value) if self.kind in ("number", "fraction") else value  # type: ignore[arg-type]
 
 
 def _is_bounded(value: float) -> bool:
@@ -79,6 +98,7 @@ def _is_bounded(value: float) -> bool:
 _WANTED = {
     "flag": "true or false",
     "number": f"a number of at most {LARGEST}",
+    "fraction": "a number between 0 and 1",
     "whole": f"a whole number of at most {LARGEST}",
     "release": "the id of a release",
 }
@@ -114,7 +134,7 @@ REFINE = Option(
     "Spend a tenth (pure) or a fifth of the promise on a smaller ball first; skipped where useless.",
 )  # fmt: skip
 LEVEL = Option(
-    "level", "number", "Confidence", "Confidence of regions, intervals and bands, between 0 and 1.", planned=False
+    "level", "fraction", "Confidence", "Confidence of regions, intervals and bands, between 0 and 1.", planned=False
 )
 
 
@@ -151,7 +171,7 @@ class Query:
     options: tuple[Option, ...] = ()
     releases: tuple[str, ...] = ()
     figure: str = ""
-    views: tuple[str, ...] = ("npy", "picture", "links")
+    views: tuple[str, ...] = ("picture",)
     compare: Callable[..., Any] | None = None
     draws: Callable[[Any], Sequence[Any]] | None = None
     plan_as: str = ""
@@ -161,13 +181,30 @@ class Query:
 
     def __post_init__(self) -> None:
         taken = inspect.signature(self.call).parameters
+        strangers = [option.name for option in self.options if option.name not in taken]
+        if strangers:
+            raise InvalidArgumentError(f"options of {self.name} must be keywords of its call, got {strangers[0]!r}.")
         options = tuple(replace(option, default=taken[option.name].default) for option in self.options)
         object.__setattr__(self, "options", options)
 
+    @property
+    def is_own(self) -> bool:
+        """Whether it is the library's own."""
+        return is_own_function(self.call) and is_own_function(self.plan)
+
     def asked(self, **options: Any) -> Question[Any]:
         """Return the question with these options, as a private call asks it."""
-        known = frozenset(option.name for option in self.options)
-        return Question(self.name, self.plan, options, meant=known)
+        if self.is_own:  # of others nobody knows what they mean by a word
+            return Question(self.name, self.plan, options, meant=frozenset(option.name for option in self.options))
+        if self.name in STATISTICS and self.plan != STATISTICS.get(self.name).prepared:
+            raise InvalidArgumentError(f"the query and the statistic {self.name!r} have one name and are not the same.")
+        return Question(self.name, self.plan, options)
+
+    @property
+    def needed(self) -> list[str]:
+        """The keywords besides the header that its plan cannot do without."""
+        taken = list(inspect.signature(self.plan).parameters.values())[1:]
+        return [p.name for p in taken if p.default is p.empty and p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
 
     # ---------------------------------------------------------------- from afar
 
@@ -177,7 +214,9 @@ class Query:
         return {option.name: option.default for option in self.options}
 
     def checked(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return options that differ from what is meant anyway, or refuse."""
+        """Return options that differ from what is meant anyway, or refuse: for questions from afar."""
+        if self.needed and self.sample is Units:
+            raise InvalidArgumentError(f"{self.name} needs {', '.join(self.needed)}, which no network carries.")
         known = {option.name: option for option in self.options}
         unknown = sorted(set(given) - set(known))
         if unknown:
@@ -211,7 +250,19 @@ class Query:
         return len(classes_of(X) or ()) if self.sample.brings == "classes" else 1
 
 
-QUERIES: Registry[Query] = Registry("query", "dpmanifold.queries", Query)
+class _Queries(Registry[Query]):
+    """Queries by names that commands and methods of clients can have."""
+
+    def _check(self, name: object, item: object) -> None:
+        super()._check(name, item)
+        if not _NAME.fullmatch(str(name)) or name in RESERVED:
+            raise InvalidArgumentError(
+                f"name of a query must be small letters, digits and hyphens, and none of {', '.join(RESERVED)}, got "
+                f"{shown(name)}."
+            )
+
+
+QUERIES = _Queries("query", "dpmanifold.queries", Query, is_own=lambda query: query.is_own)
 """All queries by name."""
 
 
@@ -267,13 +318,13 @@ def of_statistic(statistic: Statistic) -> Query:
         sample=Units,
         plan=statistic.prepared,
         releases=(statistic.name,),
+        views=("npy", "picture"),
     )
 
 
 def _by_itself(statistic: Statistic) -> bool:
     """Return whether a statistic can be asked for without options that only a larger query knows."""
-    taken = list(inspect.signature(statistic.prepared).parameters.values())[1:]
-    return all(p.default is not p.empty or p.kind in (p.VAR_KEYWORD, p.VAR_POSITIONAL) for p in taken)
+    return not of_statistic(statistic).needed
 
 
 __all__ = ["QUERIES", "Option", "Query", "find_query", "of_statistic", "offered", "query_named"]

@@ -149,4 +149,5 @@ REGION = Query(
     releases=(JOINT_MOMENTS.name, SECOND_MOMENT.name),
     figure="dpmanifold.plots.pictures:picture_of_region",
     draws=joint_draws,
+    views=("npy", "picture", "links"),
 )

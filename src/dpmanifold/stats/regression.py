@@ -349,7 +349,7 @@ def private_regression(
     terms = Terms(units, invalid, curator, confirm, arithmetic, budget, key, rng)
     sample = WithCovariate(X, covariate, covariate_range, covariate_public)
     drawn = ask(REGRESSION_QUERY.asked(refine=refine), sample, ball, privacy, terms)
-    return GeodesicRegression(drawn.release, drawn.known.options["covariate_range"], level)
+    return GeodesicRegression(drawn.release, drawn.options["covariate_range"], level)
 
 
 REGRESSION_QUERY = Query(

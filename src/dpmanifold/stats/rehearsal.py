@@ -9,6 +9,7 @@ fixed seed puts into the ball and with bits of its own. What that raises is abou
 from __future__ import annotations
 
 import inspect
+import json
 import warnings
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
@@ -27,10 +28,10 @@ from dpmanifold.mechanisms import MECHANISMS, Mechanism
 from dpmanifold.noise.source import SimulationSource
 from dpmanifold.registry import is_own, is_own_function
 from dpmanifold.release import Release
-from dpmanifold.statistic import Header, Statistic, Step
+from dpmanifold.statistic import NEIGHBOURS_BY_CLASS, Header, Statistic, Step
 from dpmanifold.stats.draws import Bits
 from dpmanifold.stats.marks import MarkedPoints
-from dpmanifold.stats.requests import Question
+from dpmanifold.stats.requests import Question, written_options
 from dpmanifold.stats.settling import outcome_of, releases_in
 
 # Different points: most of them near the centre, so that a smaller ball is found where one is looked for, and some up
@@ -52,6 +53,7 @@ class Rehearsal:
     exact : whether noise is drawn exactly where it can be, as in the call itself
     steps : returns the draws that are planned
     release : draws with the bits that it is given
+    sample : of which kind the records are
     """
 
     question: Question[Any]
@@ -59,6 +61,7 @@ class Rehearsal:
     exact: bool
     steps: Callable[[], Sequence[Step]]
     release: Callable[[Bits], Sequence[Release]]
+    sample: type[Any]
 
     def contributed(self) -> list[object]:
         """Return the parts that are not the library's own."""
@@ -67,7 +70,7 @@ class Rehearsal:
         parts = [*_spaces(self.header.ball.space), asked.statistic, getattr(asked.plan, "__self__", None), *options]
         features = [getattr(part, "features", None) for part in parts]
         found = [part for part in (*parts, *features) if part is not None and not is_own(part)]
-        return found if is_own_function(asked.plan) else [*found, asked.plan]
+        return [*found, *(part for part in (asked.plan, self.sample) if not is_own_function(part))]
 
     def run(self, stored: bool) -> None:
         """Make the call with public points if it has a contributed part, or refuse; once in a process.
@@ -88,23 +91,42 @@ class Rehearsal:
 
     def _key(self, stored: bool, parts: list[object]) -> Hashable | None:
         """Return what a rehearsal is remembered by, all that decides which steps run; None where parts cannot tell."""
-        options = {(name, value) for name, value in self.question.options.items() if isinstance(value, (bool, str))}
+        asked, header = self.question, self.header
+        try:
+            options = json.dumps(written_options(asked.plan, asked.options), sort_keys=True)
+        except InvalidArgumentError:  # what cannot be written down
+            return None
         drawn = tuple((step.statistic, step.mechanism, step.arithmetic) for step in self.steps())
-        key = (self.question.name, frozenset(options), type(self.header.privacy), drawn, self.exact, stored, *parts)
+        about = (repr(header.ball.space), header.ball.is_whole, header.unit, header.neighbours, type(header.privacy))
+        key = (asked.name, options, about, drawn, self.exact, stored, *parts)
         try:
             hash(key)
         except TypeError:
             return None
         return key
 
+    def _refuse_others(self, found: Sequence[Release]) -> None:
+        """Refuse releases that are about something else than is paid for, or that cost more together."""
+        header = self.header
+        for release in found:
+            for name in ("privacy", "unit", "neighbours"):
+                if getattr(release, name) != getattr(header, name):
+                    raise InvalidArgumentError(f"a release states another {name} than is asked for")
+        if len(found) > 1 and header.neighbours != NEIGHBOURS_BY_CLASS:
+            raise InvalidArgumentError("it makes several releases of the same units, which cost more than one")
+        if len(found) == 1 and found[0].n != header.n:
+            raise InvalidArgumentError("a release states another number of units than there are")
+
     def _tried(self, who: str, stored: bool) -> None:
         bits = Bits(SimulationSource(_SEED), False, self.exact)
         try:
             with watched() as taken, np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                written = outcome_of(self.release(bits))
+                found = self.release(bits)
+                written = outcome_of(found)
                 if stored:
                     releases_in(written)
+                self._refuse_others(found)
         except (MemoryError, OSError):
             raise  # of the machine, and nothing has been paid
         except Exception as problem:

@@ -12,7 +12,7 @@ import hashlib
 import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -53,6 +53,13 @@ class Question(Generic[P]):
     def __call__(self, header: Header) -> P:
         """Return the plan, or refuse."""
         return self.plan(header, **self.options)
+
+    def about(self, known: Mapping[str, Any]) -> Question[P]:
+        """Return the question with what a sample says, which no option may say otherwise."""
+        both = sorted(set(known) & set(self.options))
+        if both:
+            raise InvalidArgumentError(f"{', '.join(both)} of {self.name}: the sample says so, and no option does.")
+        return replace(self, options={**known, **self.options})
 
     def _plainly(self, ball: Ball) -> dict[str, Any]:
         """Return options that can be said in several ways, in the one way that is written."""

@@ -133,7 +133,7 @@ class Typed:
             choices = _choices(option)
             found.append(
                 Control(field, "choice" if choices else "text", option.label, option.help, text, choices,
-                        {"number": "decimal", "whole": "numeric"}.get(option.kind, "text"))
+                        {"number": "decimal", "fraction": "decimal", "whole": "numeric"}.get(option.kind, "text"))
             )  # fmt: skip
         return found
 
@@ -185,7 +185,7 @@ def _value(option: Option, text: str) -> Any:
     match option.kind:
         case "flag":
             return text == _YES
-        case "number":
+        case "number" | "fraction":
             return number_in({option.name: text}, option.name)
         case "whole":
             return whole_in({option.name: text}, option.name)
