@@ -34,10 +34,10 @@ MODULES = [
     "cli/question", "cli/records", "cli/registered", "cli/serve_records", "frechet/reading", "frechet/records",
     "frechet/statistics", "frechet/streams", "ledger/datasets", "ledger/fingerprints", "ledger/opening",
     "ledger/owning", "ledger/population", "service/canonical", "service/kept", "service/registering",
-    "service/staging", "stats/asking", "stats/by_class", "stats/classes", "stats/comparison", "stats/content",
-    "stats/covariates", "stats/curator", "stats/group_plan", "stats/groups", "stats/inputs", "stats/marks",
-    "stats/means", "stats/records", "stats/registered", "stats/registering", "stats/regression", "stats/rows",
-    "stats/sources", "stats/test",
+    "service/staging", "stats/asking", "stats/by_class", "stats/comparison", "stats/content", "stats/covariates",
+    "stats/curator", "stats/inputs", "stats/k_sample", "stats/lda", "stats/marks", "stats/means", "stats/pair",
+    "stats/records", "stats/registered", "stats/registering", "stats/regression", "stats/rows", "stats/samples",
+    "stats/sources", "stats/two_sample",
 ]  # fmt: skip
 RAISED = {
     name for name, item in vars(errors).items() if isinstance(item, type) and issubclass(item, errors.DPManifoldError)

@@ -4,6 +4,7 @@ import pytest
 
 import dpmanifold as dpm
 from dpmanifold import result
+from dpmanifold.stats import query
 
 
 def test_a_format_belongs_to_one_class():
@@ -18,4 +19,5 @@ def test_a_format_belongs_to_one_class():
 def test_rooms_above_say_themselves_what_they_do_with_a_result():
     from dpmanifold.report import html_report
 
-    assert {"verify": dpm.verify, "picture": dpm.plots.show, "report": html_report} == result._FROM_ABOVE
+    above = {"verify": dpm.verify, "picture": dpm.plots.show, "report": html_report, "results": query._import_results}
+    assert above == result._FROM_ABOVE

@@ -1,6 +1,9 @@
 """A query in one file, with one entry point, gets everything: here one of two groups, and one with a covariate."""
 
+import dataclasses
+import functools
 import types
+from dataclasses import replace
 from importlib import metadata
 
 import numpy as np
@@ -13,7 +16,10 @@ from dpmanifold.cli.remote_asking import asking
 from dpmanifold.ledger import Ledger
 from dpmanifold.service.questions import Question
 from dpmanifold.service.web.pages.asking import Typed
-from dpmanifold.stats import rehearsal
+from dpmanifold.stats import Terms, Units, ask, rehearsal
+from dpmanifold.stats.means import CLASS_MEANS
+from dpmanifold.stats.region import region_plan
+from dpmanifold.stats.samples import SpanningGroups
 from extension import toy_queries
 from extension.toy_queries import CONTRAST, TREND
 
@@ -162,3 +168,138 @@ def test_a_plan_that_fails_behind_the_payment_is_refused_before_it(query, monkey
     with pytest.raises(dpm.InvalidArgumentError, match=r"cannot be used for a .*: on public points"):
         asked(query, budget=budget)
     assert budget.history == ()
+
+
+# -------------------------------------------------------------------- what a query may not do
+
+
+def units_query(plan, releases=("variance",)):
+    """A query of another distribution about records, with this plan."""
+
+    def private_wrong(X, ball, privacy, *, units, budget=None):
+        """Release something."""
+        return ask(wrong.asked(), Units(X), ball, privacy, Terms(units, budget=budget)).releases
+
+    wrong = dpm.Query("wrong", "Wrong", private_wrong, Units, plan, releases=releases)
+    return private_wrong
+
+
+class Twice:
+    """Two releases of the same units, each with the whole promise."""
+
+    def __init__(self, header):
+        self.header, self._plan = header, dpm.STATISTICS.get("variance").prepared(header)
+
+    def steps(self):
+        return self._plan.steps()
+
+    def release(self, points, bits):
+        return [self._plan.release(points, bits), self._plan.release(points, bits)]
+
+
+class Promising(Twice):
+    """A plan whose release states more than is paid for."""
+
+    def release(self, points, bits):
+        return dpm.STATISTICS.get("variance").prepared(self.header.promising(dpm.GDP(9))).release(points, bits)
+
+
+class Elsewhere(Twice):
+    """A plan with another header than it is given."""
+
+    def __init__(self, header):
+        super().__init__(header.promising(dpm.GDP("0.001")))
+
+
+@pytest.mark.security
+@pytest.mark.parametrize(
+    ("plan", "said"),
+    [
+        (Twice, "several releases of the same units"),
+        (Promising, "another privacy than is asked for"),
+        (Elsewhere, "must have the header that it is given"),
+        (functools.wraps(region_plan)(lambda header: Twice(header)), "several releases"),
+    ],
+)
+def test_a_plan_that_makes_other_releases_is_refused_before_the_payment(plan, said):
+    budget = dpm.Budget(PROMISE)
+    with pytest.raises(dpm.InvalidArgumentError, match=said):
+        units_query(plan)(X, BALL, PROMISE, budget=budget, **EACH)
+    assert budget.history == ()
+
+
+class Lazy(Twice):
+    """A plan that draws when its releases are looked at, and says something about a record then."""
+
+    def release(self, points, bits):
+        yield self._plan.release(points, bits)
+        if bits.private:  # and not in a rehearsal
+            raise ValueError(f"the first record is {points.array()[0]}")
+
+
+@pytest.mark.security
+def test_a_plan_that_draws_late_draws_behind_the_door():
+    with pytest.raises(dpm.ReleaseLostError) as lost:
+        units_query(Lazy)(X, BALL, PROMISE, budget=dpm.Budget(PROMISE), **EACH)
+    assert "record" not in str(lost.value)
+    assert lost.value.__context__ is None
+
+
+@pytest.mark.security
+def test_no_option_says_otherwise_than_the_sample():
+    """In how many classes somebody is decides what each class may spend."""
+    labels, ids = np.tile(["a", "b"], 100), np.repeat(np.arange(100), 2)
+    with pytest.raises(dpm.InvalidArgumentError, match="touched of class-means: the sample says so"):
+        ask(CLASS_MEANS.asked(touched=1), SpanningGroups(X[:200], labels, ["a", "b"]), BALL, PROMISE, Terms(ids))
+
+
+@pytest.mark.security
+def test_verify_examines_what_a_result_is_made_of_and_not_what_it_names():
+    honest = asked(CONTRAST)
+    halved = replace(honest.first, scale=honest.first.scale / 2)
+
+    class Hiding(toy_queries.Contrast):
+        def released_by_name(self):
+            return {}
+
+    class Empty(toy_queries.Contrast):
+        released = ()
+
+    class Raising(toy_queries.Contrast):
+        def released_by_name(self):
+            raise KeyError("no")
+
+    assert dpm.verify(honest).ok
+    for kind in (toy_queries.Contrast, Hiding, Empty, Raising):
+        assert not dpm.verify(kind(halved, honest.second)).ok, kind
+
+    class Posing(dpm.Release):
+        released = ()
+
+    fields = {field.name: getattr(halved, field.name) for field in dataclasses.fields(halved)}
+    assert not dpm.verify(Posing(**fields)).ok
+
+
+@pytest.mark.parametrize("name", ["plan", "ask", "Loud", "two words", "-a", ""])
+def test_names_that_commands_or_clients_have_are_not_taken(name):
+    with pytest.raises(dpm.InvalidArgumentError, match="name of a query"):
+        dpm.QUERIES.register(name, replace(CONTRAST, name=name))
+
+
+def test_a_rehearsal_is_remembered_for_the_same_call_alone():
+    class Late(Twice):
+        def __init__(self, header, *, boom=1):
+            super().__init__(header)
+            self._boom = boom
+
+        def release(self, points, bits):
+            return self._plan.release(points, bits) if self._boom < 3 else 1 / 0
+
+    def private_late(X, ball, privacy, *, units, boom=1, budget=None):
+        """Release something."""
+        return ask(late.asked(boom=boom), Units(X), ball, privacy, Terms(units, budget=budget)).release
+
+    late = dpm.Query("late", "Late", private_late, Units, Late, releases=("variance",))
+    assert private_late(X, BALL, PROMISE, **EACH).statistic == "variance"
+    with pytest.raises(dpm.InvalidArgumentError, match="on public points"):
+        private_late(X, BALL, PROMISE, boom=5, **EACH)
