@@ -119,7 +119,7 @@ def _class_means(
             names = question.classes(listed)
             given = {**asked.terms, **option_values(CLASS_MEANS, chosen)}
             releases = private_class_means(records, question.labels, ball, privacy, classes=names, **given)
-        _write_all(releases, out, words["as_json"], payer.remark)
+        write_classes(releases, out, words["as_json"], payer.remark)
 
 
 _class_means.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
@@ -148,7 +148,7 @@ def _one_path(paths: Sequence[str]) -> str:
     return paths[0]
 
 
-def _write_all(releases: dict[Any, Release], out: pathlib.Path, as_json: bool, remark: str) -> None:
+def write_classes(releases: Mapping[Any, Release], out: pathlib.Path, as_json: bool, remark: str) -> None:
     """Write and print the releases of all classes."""
     record = {str(name): release.to_dict() for name, release in releases.items()}
     where = f"the {len(releases)} releases ARE written to {out}"

@@ -19,15 +19,14 @@ from dpmanifold.ball import Ball
 from dpmanifold.cli.arguments import WHOLE_SPACE, ball_of, promise_of
 from dpmanifold.cli.build import option_parameter, option_value, summary
 from dpmanifold.cli.command import _shared, dressed, parameter, refuse_mechanism
-from dpmanifold.cli.failures import FAULT, PROMISE_IMPOSSIBLE, guarded, kept
+from dpmanifold.cli.failures import FAULT, PROMISE_IMPOSSIBLE, guarded
 from dpmanifold.cli.outputs import Outputs, check_targets, refuse_stdout
-from dpmanifold.cli.private import in_a_line, target_of, write_releases
+from dpmanifold.cli.private import target_of, write_classes
 from dpmanifold.cli.speech import complain, say, say_json
 from dpmanifold.cli.views import Views
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.manifolds import space_from_text
 from dpmanifold.progress import quietly
-from dpmanifold.release import Release
 from dpmanifold.stats.query import Query, query_named
 
 if TYPE_CHECKING:
@@ -217,21 +216,9 @@ class Writer:
         assert self.outputs is not None
         if self.by_class:
             self.check_classes(result)
-            _write_classes(result, self.outputs.release, as_json, remark)
+            write_classes(result, self.outputs.release, as_json, remark)
         else:
             self.outputs.write(result, as_json, remark)
-
-
-def _write_classes(releases: Mapping[Any, Release], out: pathlib.Path, as_json: bool, remark: str) -> None:
-    """Write and print the releases of all classes."""
-    record = {str(name): release.to_dict() for name, release in releases.items()}
-    where = f"the {len(releases)} releases ARE written to {out}"
-    with kept(lambda: write_releases(record, out), where, record, remark):
-        if as_json:
-            say_json(record)
-            return
-        lines = [in_a_line(*item) for item in releases.items()]
-        say("\n".join([*lines, f"written {len(releases)} releases to {out}", remark]))
 
 
 def tell_pending(pending: Pending[Any], as_json: bool) -> None:

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 from dpmanifold._check import open_fraction
-from dpmanifold._labels import checked_names
 from dpmanifold.ball import Ball, require_ball
 from dpmanifold.errors import InvalidArgumentError, Public
 from dpmanifold.features import WEIGHT
@@ -85,7 +84,7 @@ def private_k_sample_test(
     """
     level = open_fraction(level, "level")
     terms = Terms(units, invalid, curator, confirm, arithmetic, budget, key, rng)
-    sample = Groups(X, labels, checked_names(classes))
+    sample = Groups(X, labels, classes)
     releases = ask(K_SAMPLE.asked(estimand=estimand, refine=refine), sample, ball, privacy, terms).releases
     return KSampleTest(dict(zip(sample.names, releases, strict=True)), level)
 

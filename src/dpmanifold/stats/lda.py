@@ -95,7 +95,7 @@ def private_lda(
     True
     """
     terms = Terms(units, invalid, curator, confirm, arithmetic, budget, key, rng)
-    sample = Labelled(X, labels, checked_names(classes), checked_flag(labels_public, "labels_public"))
+    sample = Labelled(X, labels, classes, labels_public)
     drawn = ask(LDA.asked(refine=refine), sample, ball, privacy, terms)
     return LinearDiscriminant(drawn.release, tuple(sample.names), drawn.counts)
 

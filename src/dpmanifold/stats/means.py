@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dpmanifold._labels import checked_names
 from dpmanifold.ball import Ball
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.mechanisms import Mechanism
@@ -174,7 +173,7 @@ def private_class_means(
         "project": project,
         "shrink": shrink,
     }
-    sample = SpanningGroups(X, labels, checked_names(classes, least=1, kinds=object))
+    sample = SpanningGroups(X, labels, classes)
     releases = ask(CLASS_MEANS.asked(**asked), sample, ball, privacy, terms).releases
     return dict(zip(sample.names, releases, strict=True))
 

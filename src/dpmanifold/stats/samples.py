@@ -15,12 +15,18 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from dpmanifold._check import shown
+from dpmanifold._labels import checked_names
 from dpmanifold.ball import Ball, require_ball
 from dpmanifold.errors import Either, InvalidArgumentError, InvalidDataError, Message, Public
 from dpmanifold.frechet import LabelledPoints, UnitPoints, lowest_tol
 from dpmanifold.inference.design import Range, checked_range
 from dpmanifold.privacy.accounts import Account, Mark
-from dpmanifold.statistic import NEIGHBOURS, NEIGHBOURS_BY_CLASS, NEIGHBOURS_WITH_LABELS
+from dpmanifold.statistic import (
+    NEIGHBOURS,
+    NEIGHBOURS_BY_CLASS,
+    NEIGHBOURS_BY_COVARIATE,
+    NEIGHBOURS_WITH_LABELS,
+)
 from dpmanifold.stats.by_class import labelled_points, points_by_class
 from dpmanifold.stats.content import Content, content_of
 from dpmanifold.stats.inputs import Told, checked_flag, is_each_record, prepare_records
@@ -171,15 +177,19 @@ class Labelled(Sample[LabelledPoints]):
 
     X: object
     labels: object
-    names: list[Any]
+    names: Any
     public: bool
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", checked_names(self.names))
+        checked_flag(self.public, "labels_public")
 
     def known(self, ball: Ball, terms: Terms, foresee: Callable[[int], None]) -> Known[LabelledPoints]:
         """Read records and labels, or look up what is registered."""
         X, names, told = self.X, self.names, terms.told
         if isinstance(X, Registered):
             refuse_elsewhere(X, ball, terms)
-            counts = self._registered_counts(X)
+            counts = self._counts_registered(X)
             return self._known(ball, X.n, X.unit, counts, _known_by(X), partial(self._opened, X, ball, told))
         X = as_batch(X, ball, labels=self.labels, units=terms.units)
         points = labelled_points(X, self.labels, ball, terms.units, terms.invalid, names, told)
@@ -196,7 +206,7 @@ class Labelled(Sample[LabelledPoints]):
         public = partial(public_classes, ball, n, unit, len(self.names))
         return Known(n, unit, data, points, public, neighbours, options, counts)
 
-    def _registered_counts(self, X: Registered) -> tuple[float, ...] | None:
+    def _counts_registered(self, X: Registered) -> tuple[float, ...] | None:
         """Return what is registered about classes, None for private labels; or refuse data registered otherwise."""
         _refuse_other_classes(X, self.labels, self.names)
         if self.public:
@@ -207,7 +217,7 @@ class Labelled(Sample[LabelledPoints]):
                     "Give the records themselves, or register them with private labels. Nothing was spent."
                 )
             return _public_counts([float(count) for count in known.counts], self.names)
-        if X.facts.get("labels") != PRIVATE:
+        if labels_public(X):
             raise InvalidArgumentError(
                 "`X` is registered with public labels, {id}: how many units a class has is known. Say "
                 "labels_public=True, or register the records with labels_public=False. Nothing was spent.",
@@ -254,7 +264,10 @@ class Groups(Sample[Sequence[UnitPoints]]):
 
     X: object
     labels: object
-    names: list[Any]
+    names: Any
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", checked_names(self.names))
 
     def known(self, ball: Ball, terms: Terms, foresee: Callable[[int], None]) -> Known[Sequence[UnitPoints]]:
         """Read records and labels, or look up what is registered."""
@@ -322,6 +335,9 @@ class SpanningGroups(Groups):
 
     groups: ClassVar[float] = 1
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", checked_names(self.names, least=1, kinds=object))
+
     def _spanned(self, touched: int) -> dict[str, Any]:
         return {"touched": touched}
 
@@ -376,8 +392,9 @@ class WithCovariate(Sample[MarkedPoints]):
     def _known(
         self, ball: Ball, n: int, unit: str, ends: Range, data: Data, points: Callable[[], MarkedPoints]
     ) -> Known[MarkedPoints]:
-        options = {"covariate_range": ends, "covariate_public": self.public}
-        return Known(n, unit, data, points, partial(public_marks, ball, n), options=options)
+        options = {"covariate_range": ends, "covariate_public": checked_flag(self.public, "covariate_public")}
+        neighbours = NEIGHBOURS_BY_COVARIATE if self.public else NEIGHBOURS
+        return Known(n, unit, data, points, partial(public_marks, ball, n), neighbours, options)
 
     def _registered_range(self, X: Registered) -> Range:
         """Return the range that a regression on registered data is asked with, or refuse: from public facts."""
