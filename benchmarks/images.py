@@ -19,7 +19,7 @@ import numpy as np
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else noise(pathlib.Path(folder) / "noise.npz")
-        words = f"means {path} --images --key images --labels labels --classes 0..9 --units each-record".split()
+        words = f"class-means {path} --images --key images --labels labels --classes 0..9 --units each-record".split()
         words += f"--epsilon 0.5 --delta 1e-5 --refine --out {folder}/means".split()
         started = time.perf_counter()
         subprocess.run([sys.executable, "-m", "dpmanifold.cli", *words], check=True)

@@ -245,25 +245,32 @@ def test_a_hundred_thousand_records_need_at_most_fifteen_iterations(space):
     "space", [SPD(3, metric="riemann"), SPD(9, metric="riemann"), Hyperbolic(3), Euclidean(2)], ids=repr
 )
 def test_the_first_step_of_many_points_follows_their_spread(space):
-    """Where points are far apart a step of 1 overshoots: the one that is tried out leaves far less of the gradient."""
-    points = space.random_point(4000, rng=0)
-    points = space.to_origin(space.extrinsic_mean(points, np.full(4000, 1 / 4000)), points)
+    """Where points are far apart a step of 1 overshoots: the one that is tried out leaves far less of the gradient.
+
+    Which points are tried hangs on their last bits, and so on the kernels in use: usual is what several samples show.
+    """
+    weights = np.full(4000, 1 / 4000)
 
     def first_step(points):
         return _Gradient(space, None, points, None, None, 1, None).first_step()
 
-    if space.is_flat:
-        assert first_step(points) == pytest.approx(1.0)
-        return
-    before = space.weighted_log(space.origin, points, np.full(4000, 1 / 4000))[0]
+    shares = []
+    for seed in range(7):
+        points = space.random_point(4000, rng=seed)
+        points = space.to_origin(space.extrinsic_mean(points, weights), points)
+        if space.is_flat:
+            assert first_step(points) == pytest.approx(1.0)
+            continue
+        before = space.weighted_log(space.origin, points, weights)[0]
 
-    def left(step):
-        new = space.exp_coords(space.origin, step * before)
-        return np.linalg.norm(space.weighted_log(new, points, np.full(4000, 1 / 4000))[0])
+        def left(step, points=points, before=before):
+            new = space.exp_coords(space.origin, step * before)
+            return np.linalg.norm(space.weighted_log(new, points, weights)[0])
 
-    assert left(first_step(points)) < 0.3 * left(1.0)
-    assert first_step(points[:100]) == 1.0
-    assert first_step(points[::-1]) == first_step(points)
+        shares.append(left(first_step(points)) / left(1.0))
+        assert first_step(points[:100]) == 1.0
+        assert first_step(points[::-1]) == first_step(points)
+    assert space.is_flat or (np.median(shares) < 0.3 and max(shares) < 1)
 
 
 @pytest.mark.parametrize("space", [SPD(3, metric="riemann"), Sphere(2)], ids=repr)

@@ -17,7 +17,7 @@ from dpmanifold.mechanisms import MECHANISMS, get
 from dpmanifold.privacy import Receipt
 from dpmanifold.statistic import STATISTICS
 from dpmanifold.stats.content import content_of
-from dpmanifold.stats.query import QUERIES
+from dpmanifold.stats.mean import MeanPlan
 from dpmanifold.stats.registering import survey
 from extension.toy_statistic import Shells
 from laws.accounts import MemoryAccount, RecordedPopulation
@@ -314,14 +314,13 @@ def test_every_engine_has_the_spend_before_records_are_opened(ledger_url):
 
 
 def test_the_plan_comes_first_and_the_records_after_the_spend(account, monkeypatch):
-    data, mean = account.register("study", X, BALL, EACH), QUERIES.get("mean")
-    planned = mean.plan
+    data, planned = account.register("study", X, BALL, EACH), MeanPlan.__init__
 
     def recording(*given, **options):
         account.events.append("planned")
-        return planned(*given, **options)
+        planned(*given, **options)
 
-    monkeypatch.setitem(vars(mean), "plan", recording)
+    monkeypatch.setattr(MeanPlan, "__init__", recording)
     dpm.private_mean(data, BALL, dpm.GDP(1.0), units=None, budget=account)
     assert account.events[1:] == ["planned", "spent", "started", "opened", "drawn"]
 
