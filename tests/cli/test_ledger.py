@@ -434,7 +434,7 @@ def test_an_edited_entry_of_an_export_proves_nothing(study, kind, old, new):
 
 
 def test_why_a_release_is_lost_is_for_whoever_asks_for_notices(study, monkeypatch):
-    monkeypatch.setattr("dpmanifold.cli.notice.on_a_terminal", lambda: True)
+    monkeypatch.setattr("dpmanifold.cli.command.on_a_terminal", lambda: True)
     study("ledger", "register", "dti", "a.npy", *BALL, *LEDGER)
     study(*mean("0.1", "mean.json", "--dataset", "dti"))  # how many are clipped is not told either
     np.save("a.npy", tensors(seed=3))

@@ -5,8 +5,8 @@ import pytest
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 import dpmanifold as dpm
-from dpmanifold.inference.denoised import denoised, edge, shifted
-from dpmanifold.inference.overconfidence import slope
+from dpmanifold.inference.lda import slope
+from dpmanifold.inference.shrunk import denoised, edge, shifted
 from dpmanifold.inference.shrunken_means import shrunken_means
 from dpmanifold.linalg import from_vecd
 

@@ -11,8 +11,7 @@ from dpmanifold.cli import options
 from dpmanifold.cli.arguments import ball_of, promise_of, space_of
 from dpmanifold.cli.failures import PROMISE_IMPOSSIBLE, guarded
 from dpmanifold.cli.outputs import check_targets, require_plots, save_figure
-from dpmanifold.cli.speech import say, say_json
-from dpmanifold.cli.work import working
+from dpmanifold.cli.speech import say, say_json, working
 
 
 @guarded

@@ -30,9 +30,8 @@ from dpmanifold.cli.records import (
     opened_whole,
     read,
 )
-from dpmanifold.cli.speech import say, say_json, say_table
+from dpmanifold.cli.speech import say, say_json, say_table, working
 from dpmanifold.cli.wording import words_of
-from dpmanifold.cli.work import working
 from dpmanifold.data.folders import files_in
 from dpmanifold.data.inspection import inspect_pieces
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError

@@ -17,20 +17,37 @@ from dpmanifold.cli import options
 from dpmanifold.cli.arguments import EACH, promise_of
 from dpmanifold.cli.engine import at_work
 from dpmanifold.cli.failures import guarded
-from dpmanifold.cli.notice import Teller, teller
 from dpmanifold.cli.outputs import Outputs
 from dpmanifold.cli.payer import NOBODY, Payer, paying, refuse_simulations, with_array
 from dpmanifold.cli.question import Question
 from dpmanifold.cli.records import Given, How, read
 from dpmanifold.cli.registered import registered
+from dpmanifold.cli.speech import complain
 from dpmanifold.cli.views import Views
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.mechanisms import MECHANISMS
 from dpmanifold.privacy import Promise
-from dpmanifold.progress import quietly
+from dpmanifold.progress import on_a_terminal, quietly
 from dpmanifold.result import Result
 from dpmanifold.sources import Source
+from dpmanifold.stats.curator import Notice
 from dpmanifold.stats.registered import Registered
+
+Teller = Callable[[Notice | str], None]
+"""A function that is told how many records do not count as they are, or other words: before anything is spent where the
+call reads the data itself, after it where they are registered."""
+
+
+def teller(wanted: bool, quiet: bool, registered: bool = False) -> Teller | None:
+    """Return the function that is told, or None where nobody should be."""
+    if wanted and quiet:
+        raise InvalidArgumentError("--notice and --quiet contradict each other. Give one.")
+    return _tell if wanted or (on_a_terminal() and not (quiet or registered)) else None
+
+
+def _tell(notice: Notice | str) -> None:
+    complain(f"FOR THE CURATOR ALONE, data about the data, not private: {notice}")
+
 
 _VIEWS = ("npy", "picture", "links")
 # What a private command may read, and how its message calls it.

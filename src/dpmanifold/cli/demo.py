@@ -14,8 +14,7 @@ from dpmanifold._extras import optional_module
 from dpmanifold.cli import options
 from dpmanifold.cli.failures import guarded
 from dpmanifold.cli.outputs import refuse_stdout, require_plots, save_figure, save_picture, save_report
-from dpmanifold.cli.speech import say, say_table
-from dpmanifold.cli.work import working
+from dpmanifold.cli.speech import say, say_table, working
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.linalg import logm
 from dpmanifold.privacy import GDP, Budget, in_plain_words

@@ -11,7 +11,7 @@ from typing import Any
 from dpmanifold._extras import optional_module
 from dpmanifold.cli.endings import held_back
 from dpmanifold.cli.failures import wants_traceback
-from dpmanifold.cli.work import working
+from dpmanifold.cli.speech import working
 from dpmanifold.engines import using
 from dpmanifold.errors import InvalidArgumentError
 

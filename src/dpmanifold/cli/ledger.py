@@ -12,11 +12,10 @@ from dpmanifold.cli import ledger_options as steward
 from dpmanifold.cli import ledger_views as views
 from dpmanifold.cli import options
 from dpmanifold.cli.arguments import ball_of, class_words, classes_of, promise_of
-from dpmanifold.cli.command import how_of, invalid_of, one_apart, shared_options
+from dpmanifold.cli.command import how_of, invalid_of, one_apart, shared_options, teller
 from dpmanifold.cli.engine import at_work
 from dpmanifold.cli.failures import guarded
 from dpmanifold.cli.ledger_views import say_datasets, say_grants, say_populations
-from dpmanifold.cli.notice import teller
 from dpmanifold.cli.payer import opened, population_of
 from dpmanifold.cli.records import read
 from dpmanifold.cli.speech import say, say_json

@@ -29,10 +29,10 @@ from dpmanifold.cli.command import (
     question_of,
     refuse_mechanism,
     shared_options,
+    teller,
 )
 from dpmanifold.cli.engine import at_work
 from dpmanifold.cli.failures import guarded, kept
-from dpmanifold.cli.notice import teller
 from dpmanifold.cli.outputs import Outputs, check_targets, refuse_own_shape, refuse_stdout, save_array
 from dpmanifold.cli.payer import paying, refuse_simulations, with_array
 from dpmanifold.cli.question import Question, describe_images, image_question

@@ -12,7 +12,7 @@ from dpmanifold._check import Array
 from dpmanifold.ball import Ball
 from dpmanifold.cli.arguments import ball_of, classes_of, promise_of
 from dpmanifold.cli.records import Given, How, read
-from dpmanifold.cli.work import working
+from dpmanifold.cli.speech import working
 from dpmanifold.data.formats import loader_of
 from dpmanifold.privacy import Promise
 from dpmanifold.sources import Source

@@ -4,25 +4,65 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import os
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
+import numpy as np
+
 from dpmanifold._check import shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.mechanisms import Mechanism
 from dpmanifold.privacy import Promise, promise_from_dict
+from dpmanifold.privacy.promises import as_promise
 from dpmanifold.records import array_to_json, ball_from_dict
 from dpmanifold.release import Release
 from dpmanifold.remote.journal import Journal
 from dpmanifold.remote.pending import Pending, naming
 from dpmanifold.remote.private_calls import BallGiven, PrivateCalls
-from dpmanifold.remote.request_records import options_record, promise_record
 from dpmanifold.remote.results import AnswerError, Expected
 from dpmanifold.remote.tokens import token_for
 from dpmanifold.remote.transport import ConflictError, RemoteError, Transport, checked_url, entry, quoted
 from dpmanifold.stats.means import MEAN_QUERY
-from dpmanifold.stats.query import query_named
+from dpmanifold.stats.query import Query, query_named
+
+
+def promise_record(privacy: Promise) -> dict[str, Any]:
+    """Return a promise for a question: exact, text where it was typed as text.
+
+    Examples
+    --------
+    >>> from dpmanifold.privacy import GDP
+    >>> promise_record(GDP("0.3"))
+    {'kind': 'GDP', 'mu': '0.3'}
+    """
+    return {"kind": type(as_promise(privacy)).__name__, **privacy.stated}
+
+
+def options_record(query: Query, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options for a question: those that are not what is meant anyway.
+
+    Examples
+    --------
+    >>> from dpmanifold.stats.query import query_named
+    >>> options_record(query_named("region"), {"level": 0.9, "refine": False})
+    {'level': 0.9}
+    """
+    return query.checked({name: _plain(name, value) for name, value in given.items()})
+
+
+def _plain(name: str, value: Any) -> Any:
+    """Return an option as JSON has it."""
+    if isinstance(value, Mechanism):
+        return value.name
+    plain = value.item() if isinstance(value, np.generic) else value
+    endless = isinstance(plain, float) and not math.isfinite(plain)
+    if endless or not (plain is None or isinstance(plain, (bool, int, float, str))):
+        raise InvalidArgumentError(f"{name} must be text or a number over the network, got {shown(value)}.")
+    return plain
+
 
 _MOST_PAGES = 200  # that are looked through
 

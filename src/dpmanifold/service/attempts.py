@@ -19,7 +19,6 @@ from sqlalchemy import Row, select, update
 
 from dpmanifold.errors import LedgerError, ReleaseLostError
 from dpmanifold.service import canonical, tables
-from dpmanifold.service.answers import receipt_in
 from dpmanifold.service.counter import Punctual
 from dpmanifold.service.errors import NotFound
 from dpmanifold.service.notices import write_notice
@@ -31,6 +30,20 @@ from dpmanifold.stats.curator import Notice
 
 if TYPE_CHECKING:
     from dpmanifold.service.service import Service
+
+
+def receipt_in(stored: bytes) -> dict[str, Any] | None:
+    """Return the receipt that an answer carries, without rebuilding it: all of its releases have the same one."""
+    return _receipt(json.loads(stored))
+
+
+def _receipt(record: Any) -> dict[str, Any] | None:
+    if isinstance(record, dict):
+        found = record.get("receipt")
+        if isinstance(found, dict):
+            return found
+    inner = record.values() if isinstance(record, dict) else record if isinstance(record, list) else ()
+    return next((found for found in map(_receipt, inner) if found is not None), None)
 
 
 def attempt(service: Service, release: str, ready: Callable[[], object]) -> None:

@@ -25,10 +25,9 @@ from dpmanifold.service.pausing import refuse_paused
 from dpmanifold.service.person import ANALYST, LIGHT, NOTHING, state_of
 from dpmanifold.service.questions import Question
 from dpmanifold.service.schedule import free_from
-from dpmanifold.service.shares import share_of
 from dpmanifold.service.stewardship import Stewardship
 from dpmanifold.service.tokens import TokenView
-from dpmanifold.service.views import Curve, DataSetView, HistoryView, LineView, PriceView, ReleaseView
+from dpmanifold.service.views import Curve, DataSetView, HistoryView, LineView, PriceView, ReleaseView, share_of
 from dpmanifold.stats.answers import answer_from_bytes
 from dpmanifold.stats.query import query_named
 

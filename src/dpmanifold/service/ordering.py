@@ -28,7 +28,7 @@ from dpmanifold.service.errors import NotFound
 from dpmanifold.service.kept import Kept, Opener
 from dpmanifold.service.questions import Question
 from dpmanifold.service.schedule import duration, scheduled
-from dpmanifold.service.shares import share_of
+from dpmanifold.service.views import share_of
 from dpmanifold.stats.answers import answer_from_bytes
 
 if TYPE_CHECKING:

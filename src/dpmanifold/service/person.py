@@ -19,8 +19,7 @@ from dpmanifold.service.ordering import Ref, data_set, population_named, terms_o
 from dpmanifold.service.pausing import is_paused
 from dpmanifold.service.questions import promise_from_json
 from dpmanifold.service.schedule import duration
-from dpmanifold.service.shares import share_of
-from dpmanifold.service.views import DataSetView, ReleaseView
+from dpmanifold.service.views import DataSetView, ReleaseView, share_of
 from dpmanifold.stats.means import MEAN_QUERY
 from dpmanifold.stats.query import find_query, offered
 from dpmanifold.stats.samples import classes_of, labels_public

@@ -19,8 +19,7 @@ from dpmanifold.service.errors import Conflict, NotFound
 from dpmanifold.service.ordering import asked_before, pay, population_named
 from dpmanifold.service.pausing import is_paused, refuse_paused, resume
 from dpmanifold.service.person import ANALYST, AUDITOR, LIGHT, NOTHING, STEWARD, Person
-from dpmanifold.service.shares import share_of
-from dpmanifold.service.views import GrantView, PopulationView, RegistrationView, ReleaseView
+from dpmanifold.service.views import GrantView, PopulationView, RegistrationView, ReleaseView, share_of
 
 REQUEST = {
     "path": None, "space": None, "size": None, "units": None, "radius": None, "center": None, "source": "",

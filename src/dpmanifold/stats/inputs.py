@@ -16,8 +16,7 @@ from dpmanifold.privacy import ApproxDP, Promise, gdp_sufficient_for, split
 from dpmanifold.sources import as_source
 from dpmanifold.stats.curator import Curator, Tally, checked_curator
 from dpmanifold.stats.records import number_of_records as number_of_records
-from dpmanifold.stats.records import records_of
-from dpmanifold.stats.sources import read_source, units_in
+from dpmanifold.stats.records import read_source, records_of, units_in
 
 
 @final
