@@ -16,8 +16,8 @@ PAGE = pathlib.Path(__file__).resolve().parent.parent / "docs/reference/queries.
 _HEAD = """# The queries
 
 What can be asked, under one name everywhere: the Python call is `private_` and the name, with underscores; the command
-`dpm` and the name; `dpm plan --statistic` and [`dpm.plan`](private.md) plan it; a [client](remote.md) has a method of the
-name; a [service](../how-to/service.md) offers it where the data have what it takes. Distributions that are installed
+`dpm` and the name; `dpm plan --statistic` and [`dpm.plan`](private.md) plan it; a [client](remote.md) has a method
+of the name; a [service](../how-to/service.md) offers it where the data have what it takes. Installed distributions
 add theirs (CONTRIBUTING.md in the repository).
 """
 _SAMPLES = {
