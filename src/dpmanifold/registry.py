@@ -191,13 +191,15 @@ class Registry(Generic[T]):
         return offers
 
     def _loaded(self, point: metadata.EntryPoint) -> T:
-        item: T = self._imported(point)
-        self._check(point.name, item)
+        item: T = self._imported(point, check=True)
         return item
 
-    def _imported(self, point: metadata.EntryPoint) -> Any:
+    def _imported(self, point: metadata.EntryPoint, check: bool = False) -> Any:
         try:
-            return point.load()
+            item = point.load()
+            if check:
+                self._check(point.name, item)
+            return item
         except Exception as problem:
             raise InvalidArgumentError(
                 f"the {self._what} {point.name!r} of {_offer(point)} cannot be loaded: {str(problem).rstrip('.')}. "

@@ -181,7 +181,7 @@ def result_from_dict(record: Any) -> Result:
 
 
 def load(path: str | os.PathLike[str]) -> Result:
-    """Read any result that was written by its `save`: a Release, a Region, a Regression or what else it was.
+    """Read any result that was written by its `save`: a Release, a ConfidenceRegion or what else it was.
 
     Examples
     --------

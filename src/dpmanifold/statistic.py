@@ -295,13 +295,16 @@ STATISTICS: Registry[Statistic] = Registry(
 """All statistics by name."""
 
 
-def refuse_unknown(name: str, asked: Callable[..., object], options: Mapping[str, object]) -> None:
-    """Refuse options that a statistic of this name does not take; what comes by position, as a header, is none."""
+def refuse_unknown(
+    name: str, asked: Callable[..., object], options: Mapping[str, object], besides: Sequence[str] = ()
+) -> None:
+    """Refuse options that a statistic of this name does not take: a header is none, nor are others that are told."""
     taken = inspect.signature(asked).parameters
     known = [
         option
         for option, parameter in taken.items()
-        if parameter.kind is parameter.KEYWORD_ONLY or parameter.default is not parameter.empty
+        if (parameter.kind is parameter.KEYWORD_ONLY or parameter.default is not parameter.empty)
+        and option not in besides
     ]
     open_ended = any(parameter.kind is parameter.VAR_KEYWORD for parameter in taken.values())
     for option in options:

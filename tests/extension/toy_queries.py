@@ -148,7 +148,7 @@ class Products(AveragedStatistic):
 
     name, words, kind = "covariate products", "average product of covariate and coordinates", Kind.VECTOR
 
-    def prepared(self, header, *, covariate_range=(-1.0, 1.0), covariate_public=False, mechanism="auto"):
+    def prepared(self, header, *, covariate_range, covariate_public=False, mechanism="auto"):
         plan = super().prepared(header, mechanism=mechanism)
         return ProductsPlan(plan.statistic, header, plan.calibration)
 
@@ -173,6 +173,11 @@ class Products(AveragedStatistic):
 PRODUCTS = Products()
 for statistic in (INNER, PRODUCTS):
     STATISTICS.register(statistic.name, statistic)
+
+
+def trend_plan(header, *, covariate_range=(-1.0, 1.0), covariate_public=False):
+    """Return the plan of a trend; a covariate that is public is protected all the same."""
+    return PRODUCTS.prepared(header, covariate_range=covariate_range, covariate_public=covariate_public)
 
 
 class ProductsPlan(AveragePlan):
@@ -213,7 +218,7 @@ TREND = Query(
     title="Trend along a covariate",
     call=private_trend,
     sample=WithCovariate,
-    plan=PRODUCTS.prepared,
+    plan=trend_plan,
     result=Trend,
     releases=(PRODUCTS.name,),
     figure=f"{__name__}:bars",

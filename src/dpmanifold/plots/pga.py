@@ -53,7 +53,9 @@ def components(result: PrincipalComponents, *, links: object = None) -> Figure:
     'One principal component'
     """
     if not isinstance(result, PrincipalComponents):
-        raise InvalidArgumentError(f"components draws Components, got {shown(result)}. Make them with private_pga.")
+        raise InvalidArgumentError(
+            f"components draws PrincipalComponents, got {shown(result)}. Make them with private_pga."
+        )
     picture = result.space.picture
     if links is not None and picture != "shape":
         raise InvalidArgumentError(f"links means nothing in a picture on {result.space!r}. Leave it out.")

@@ -44,7 +44,9 @@ def regression(result: GeodesicRegression) -> Figure:
     'The mean moves with the covariate'
     """
     if not isinstance(result, GeodesicRegression):
-        raise InvalidArgumentError(f"regression draws a Regression, got {shown(result)}. private_regression makes one.")
+        raise InvalidArgumentError(
+            f"regression draws a GeodesicRegression, got {shown(result)}. private_regression makes one."
+        )
     moves = result.p_value < 1 - result.level
     title = "The mean moves with the covariate" if moves else "No change with the covariate is shown"
     small = result.p_value < 1e-4

@@ -99,8 +99,8 @@ def released_mean(result: object, picture: str) -> Release:
     >>> released_mean(3, "sphere")
     Traceback (most recent call last):
     ...
-    dpmanifold.errors.InvalidArgumentError: sphere draws the Release of a mean or a Region, got 3. Make one with
-    private_mean or private_region; show(result) finds the picture of any other result.
+    dpmanifold.errors.InvalidArgumentError: sphere draws the Release of a mean or a ConfidenceRegion, got 3. Make one
+    with private_mean or private_region; show(result) finds the picture of any other result.
     """
     if isinstance(result, ConfidenceRegion):
         return result.mean.release
@@ -108,7 +108,7 @@ def released_mean(result: object, picture: str) -> Release:
     if not isinstance(release, Release) or release.definition.kind is not Kind.POINT:
         got = f"the release of a {release.statistic}" if isinstance(release, Release) else shown(result)
         raise InvalidArgumentError(
-            f"{picture} draws the Release of a mean or a Region, got {got}. Make one with private_mean or "
+            f"{picture} draws the Release of a mean or a ConfidenceRegion, got {got}. Make one with private_mean or "
             "private_region; show(result) finds the picture of any other result."
         )
     known = MECHANISMS.find(release.mechanism)  # noise that is added to numbers is none of them

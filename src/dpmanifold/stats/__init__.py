@@ -8,6 +8,7 @@ from dpmanifold.stats.check import Verification, verify
 from dpmanifold.stats.comparison import Comparison, compare
 from dpmanifold.stats.curator import Notice
 from dpmanifold.stats.inputs import EACH_RECORD
+from dpmanifold.stats.joint_distances import JOINT_DISTANCES
 from dpmanifold.stats.joint_lengths import JOINT_LENGTHS
 from dpmanifold.stats.joint_moments import JOINT_MOMENTS
 from dpmanifold.stats.k_sample import K_SAMPLE, private_k_sample_test
@@ -27,7 +28,7 @@ from dpmanifold.stats.shaped import SHAPED as SHAPED
 from dpmanifold.stats.shaping import ShapePlan
 from dpmanifold.stats.two_sample import TWO_SAMPLE, private_two_sample_test
 from dpmanifold.stats.variance import VARIANCE_QUERY, private_variance
-from dpmanifold.stats.variance_interval import JOINT_DISTANCES, VARIANCE_INTERVAL, private_variance_interval
+from dpmanifold.stats.variance_interval import VARIANCE_INTERVAL, private_variance_interval
 
 for _query in (  # in the order in which people are shown them
     MEAN_QUERY, MEDIAN_QUERY, REGION, VARIANCE_QUERY, VARIANCE_INTERVAL, PGA, BALL_QUERY, CLASS_MEANS, TWO_SAMPLE,

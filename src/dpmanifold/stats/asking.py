@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from dpmanifold.ball import Ball
-from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.errors import InvalidArgumentError, Public
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise
 from dpmanifold.privacy.accounts import Account, Mark
@@ -109,7 +109,9 @@ def ask(question: Question[Any], sample: Sample[Any], ball: Ball, privacy: Promi
     header = Header(ball, known.n, privacy, known.unit, known.neighbours, terms.arithmetic)
     plan = next((plan for about, plan in foreseen if about == header and not known.options), None) or asked(header)
     if replace(plan.header, neighbours=header.neighbours) != header:
-        raise InvalidArgumentError(f"the plan of {question.name} must have the header that it is given.")
+        raise InvalidArgumentError(
+            "the plan of {name} must have the header that it is given.", name=Public(question.name)
+        )
     bits = fresh_bits(terms.rng, ball, terms.arithmetic)
 
     def request(account: Account) -> Request:
@@ -171,7 +173,9 @@ def private_statistic(
     if known is not None and known.plan == chosen.prepared:
         question = known.asked(**asked)
     elif known is not None and not (known.is_own and is_own(chosen)):
-        raise InvalidArgumentError(f"the statistic and the query {chosen.name!r} have one name, and are not the same.")
+        raise InvalidArgumentError(
+            "the statistic and the query {name!r} have one name and are not the same.", name=Public(chosen.name)
+        )
     else:
         question = Question(chosen.name, chosen.prepared, asked, chosen)
     return ask(question, Units(X), ball, privacy, terms).release

@@ -102,7 +102,7 @@ def verify(release: Result) -> Verification:
 
     Parameters
     ----------
-    release : what a private call returned: a Release, or a conclusion such as a Region
+    release : what a private call returned: a Release, or a conclusion such as a ConfidenceRegion
 
     Examples
     --------

@@ -56,7 +56,36 @@ def examine(release: Release) -> Findings:
         raise InvalidArgumentError(f"the library makes no {release.statistic} from these steps: {steps}")
     total = granted(release)
     fitting = [recipe for recipe in found if same_promise(release.share, recipe.divided(total)[recipe.before])]
-    recipe = fitting[0] if fitting else found[0]
+    fitting = [recipe for recipe in fitting if not _other_details(release, recipe)] or fitting or found[:1]
+    findings = _by_first_that_fits(release, fitting, total)
+    if _first_ball(release).source.startswith(RELEASED):
+        findings.good.append("the ball was itself released before: what that cost comes on top of this promise")
+    _compare_receipt(release, findings)
+    return findings
+
+
+def _by_first_that_fits(release: Release, recipes: list[Recipe], total: Promise) -> Findings:
+    """Return what is found by the recipe that it was made by: several may share alike, and differ in what came before.
+
+    Of none it was made by, what the first of them says.
+    """
+    found: list[Findings] = []
+    refused: list[InvalidArgumentError] = []
+    for recipe in recipes:
+        try:
+            found.append(_by_recipe(release, recipe, total))
+        except InvalidArgumentError as problem:  # of the details of a step
+            refused.append(problem)
+        else:
+            if not found[-1].wrong:
+                return found[-1]
+    if not found:
+        raise refused[0]
+    return found[0]
+
+
+def _by_recipe(release: Release, recipe: Recipe, total: Promise) -> Findings:
+    """Return what a release states rightly and wrongly if it was made in this way."""
     shares = recipe.divided(total)
     findings = _against(release, recipe, shares)
     # The counts of a ball are the one cost that no release of their own states.
@@ -66,9 +95,6 @@ def examine(release: Release) -> Findings:
         findings.good.append(f"{said} implies the stated {release.privacy}{_of_classes(release)}")
     else:
         findings.wrong.append(f"{said} does not imply the stated {release.privacy}{_of_classes(release)}")
-    if _first_ball(release).source.startswith(RELEASED):
-        findings.good.append("the ball was itself released before: what that cost comes on top of this promise")
-    _compare_receipt(release, findings)
     return findings
 
 
@@ -100,7 +126,11 @@ def _first_ball(release: Release) -> Ball:
 
 def _against(release: Release, recipe: Recipe, shares: list[Promise]) -> Findings:
     """Return what a release states rightly and wrongly, given its recipe and the shares it was to keep."""
-    _refuse_other_details(release, recipe)
+    other = _other_details(release, recipe)
+    if other:  # nothing else could be recomputed
+        raise InvalidArgumentError(
+            f"details of a {release.statistic} are missing or do not belong there: {', '.join(other)}"
+        )
     findings = Findings()
     own = shares[recipe.before]
     if same_promise(release.share, own):
@@ -173,13 +203,11 @@ def _compare_marks(release: Release, recipe: Recipe, findings: Findings) -> None
 # -------------------------------------------------------------------- details
 
 
-def _refuse_other_details(release: Release, recipe: Recipe) -> None:
-    """Refuse details that are missing or that come without their fellows: nothing else could be recomputed."""
+def _other_details(release: Release, recipe: Recipe) -> list[str]:
+    """Return details that are missing, or that come without their fellows."""
     stated = set(release.details)
     whole = set(recipe.details).union(*(group for group in recipe.optional if group <= stated))
-    if stated != whole:
-        named = ", ".join(sorted(stated ^ whole))
-        raise InvalidArgumentError(f"details of a {release.statistic} are missing or do not belong there: {named}")
+    return sorted(stated ^ whole)
 
 
 # -------------------------------------------------------------------- steps

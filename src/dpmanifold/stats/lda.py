@@ -132,7 +132,8 @@ class ClassMomentsAboutCenter(FeatureStatistic):
         """Refuse: records alone have no classes."""
         raise InvalidArgumentError(
             "class moments need the class of every record: ask for them with private_lda, and plan them as "
-            f'statistic="{LDA.name}".'
+            'statistic="{name}".',
+            name=Public(LDA.name),
         )
 
     # ---------------------------------------------------------------- the average
@@ -171,7 +172,10 @@ class ClassMomentsAboutCenter(FeatureStatistic):
         count = details.get(NUMBER_OF_CLASSES, 0.0)
         if not (2 <= count <= MOST_CLASSES and count == int(count)):
             raise InvalidDataError(
-                f"{NUMBER_OF_CLASSES} must be a whole number from 2 to {MOST_CLASSES}, got {count:g}"
+                "{name} must be a whole number from 2 to {most}, got {count:g}",
+                name=Public(NUMBER_OF_CLASSES),
+                most=Public(MOST_CLASSES),
+                count=Public(count),
             )
         return ClassMomentsAboutCenter(int(count), details.get(WEIGHT, _WEIGHT), details.get(COUNT_WEIGHT, _COUNT))
 

@@ -228,7 +228,7 @@ def plan(
         if compared is not None:
             return compared
     fill = options.pop("fill", USUAL_FILL) if query.draws else USUAL_FILL
-    refuse_unknown(query.name, query.plan, options)
+    refuse_unknown(query.name, query.plan, options, besides=tuple(counts))
     missing = [name for name in query.needed if name not in {**counts, **options}]
     if missing:
         raise InvalidArgumentError(f"a plan of {query.name} needs {', '.join(missing)}.")
