@@ -50,7 +50,7 @@ def from_record(kind: type[Any], record: Any) -> Any:
 
 
 def _is_mapping(declared: Any) -> bool:
-    return typing.get_origin(declared) is Mapping
+    return typing.get_origin(declared) in (Mapping, dict)
 
 
 def _by_class(classes: Any, values: tuple[Any, ...], name: str) -> dict[Any, Any]:

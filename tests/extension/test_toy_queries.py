@@ -14,6 +14,8 @@ import dpmanifold as dpm
 from dpmanifold.cli.build import command_of
 from dpmanifold.cli.remote_asking import asking
 from dpmanifold.ledger import Ledger
+from dpmanifold.service.ordering import Ref
+from dpmanifold.service.ordering import asking as asking_of
 from dpmanifold.service.questions import Question
 from dpmanifold.service.web.pages.asking import Typed
 from dpmanifold.stats import Terms, Units, ask, rehearsal
@@ -22,6 +24,7 @@ from dpmanifold.stats.region import region_plan
 from dpmanifold.stats.samples import SpanningGroups
 from extension import toy_queries
 from extension.toy_queries import CONTRAST, TREND
+from service_rooms import desk_of, furnish, service_in
 
 BALL = dpm.Ball(dpm.Sphere(2), [0.0, 0.0, 1.0], 0.7, source="by design")
 PROMISE = dpm.GDP("2")
@@ -150,6 +153,18 @@ def test_client_and_service(query):
     with pytest.raises(dpm.InvalidArgumentError, match="takes the options"):
         client._request(query.name, "cohort/dti", PROMISE, None, {"count": 2})
     client.close()
+
+
+@pytest.mark.parametrize("query", QUERIES, ids=lambda query: query.name)
+def test_a_service_offers_plans_prices_and_orders(query, tmp_path):
+    with service_in(tmp_path) as service:
+        ada = desk_of(furnish(service), "ada")
+        assert query.name in ada.dataset("cohort/dti").statistics
+        question = Question.from_dict({"statistic": query.name, "privacy": {"kind": "GDP", "mu": "0.5"}})
+        assert ada.plan("cohort/dti", question)["statistic"] == query.name
+        assert ada.price("cohort/dti", question).cost_words
+        found = asking_of(service, "ada", Ref("cohort", "dti"), question)
+        assert found.order("k").request["statistic"] == query.name
 
 
 def test_each_is_one_of_the_names_that_messages_list():

@@ -296,7 +296,6 @@ CLASS_MEANS = Query(
     result=dict,
     options=MEAN_QUERY.options,
     releases=MEAN_QUERY.releases,
-    figure="dpmanifold.plots.glyphs:tensors",
     views=(),
     plan_as=MEAN_QUERY.name,
     squares=False,

@@ -30,6 +30,7 @@ from dpmanifold.service.web.openapi import Call, Endpoint
 from dpmanifold.service.web.reading import parsed
 from dpmanifold.service.web.schemas import Schema, list_of, record, reference, schemas_of, text
 from dpmanifold.service.web.turns import CURVE, PLAN
+from dpmanifold.stats.query import QUERIES
 
 Record = Mapping[str, Any]
 ALL = (ANALYST, STEWARD, AUDITOR)
@@ -42,9 +43,16 @@ _PROMISE = {
     "properties": {"kind": {"enum": sorted(KINDS)}, **dict.fromkeys(("epsilon", "delta", "rho", "mu"), _AMOUNT)},
     "required": ["kind"],
 }
+_QUERIES = "; ".join(f"{query.name} ({', '.join(query.defaults) or 'no options'})" for query in QUERIES.own())
 _QUESTION = record(
-    {"statistic": text(100), "privacy": reference("Promise")},
-    {"options": {"type": "object"}, "ball": {"type": ["object", "null"]}},
+    {
+        "statistic": text(100, description="A query, or a statistic of another distribution that is installed."),
+        "privacy": reference("Promise"),
+    },
+    {
+        "options": {"type": "object", "description": f"What differs from the defaults, by query: {_QUERIES}."},
+        "ball": {"type": ["object", "null"]},
+    },
 )
 SCHEMAS: dict[str, Schema] = {**schemas_of(VIEWS), "Promise": _PROMISE, "Question": _QUESTION}
 _ANYTHING: Schema = {"type": "object"}
