@@ -12,9 +12,9 @@ import typer
 
 from dpmanifold.cli import options
 from dpmanifold.cli.arguments import class_words, refuse_classes, shape_of
-from dpmanifold.cli.command import Asked, _shared, parameter, private_command
+from dpmanifold.cli.command import Asked, parameter, private_command, shared_signature
 from dpmanifold.cli.outputs import refuse_own_shape
-from dpmanifold.errors import InvalidArgumentError, Public
+from dpmanifold.errors import Argument, InvalidArgumentError, Public
 from dpmanifold.release import Release
 from dpmanifold.result import Result
 from dpmanifold.stats.pair import Pair
@@ -67,7 +67,10 @@ def option_value(option: Option, word: Any) -> Any:
         words = {_NONE if value is None else value: value for value in option.values}
         if word not in words:
             raise InvalidArgumentError(
-                f"`{option.name}` must be one of {{words}}, got {{word!r}}.", words=Public(", ".join(words)), word=word
+                "{option} must be one of {words}, got {word!r}.",
+                option=Argument(option.name),
+                words=Public(", ".join(words)),
+                word=word,
             )
         return words[word]
     return word
@@ -304,7 +307,7 @@ def known_queries() -> list[Query]:
         others = [query for query in QUERIES if query not in own]
     except InvalidArgumentError:  # which every command that asks for them by name says
         return own
-    taken = set(inspect.signature(_shared).parameters) | _OF_PLANS
+    taken = set(inspect.signature(shared_signature).parameters) | _OF_PLANS
     ours = {option.name for query in own for option in query.options}
     return [
         *own,

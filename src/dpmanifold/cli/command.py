@@ -58,7 +58,7 @@ _INPUTS = {
 }  # fmt: skip
 
 
-def _shared(
+def shared_signature(
     path: options.Data,
     space: options.Space,
     units: options.Units,
@@ -198,7 +198,7 @@ def shared_options(
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
         own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
         left_out = {*dropped, *(parameter.name for parameter in own)}
-        every = inspect.signature(_shared, eval_str=True).parameters.values()
+        every = inspect.signature(shared_signature, eval_str=True).parameters.values()
         shared = [parameter for parameter in every if parameter.name not in left_out]
 
         @guarded

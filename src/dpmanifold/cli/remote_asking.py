@@ -18,7 +18,7 @@ import typer
 from dpmanifold.ball import Ball
 from dpmanifold.cli.arguments import WHOLE_SPACE, ball_of, promise_of
 from dpmanifold.cli.build import option_parameter, option_value, summary
-from dpmanifold.cli.command import _shared, dressed, parameter, refuse_mechanism
+from dpmanifold.cli.command import dressed, parameter, refuse_mechanism, shared_signature
 from dpmanifold.cli.failures import FAULT, PROMISE_IMPOSSIBLE, guarded
 from dpmanifold.cli.outputs import Outputs, check_targets, refuse_stdout
 from dpmanifold.cli.private import target_of, write_classes
@@ -97,7 +97,7 @@ def asking(query: Query | None) -> Callable[..., None]:
     views = ("npy", "picture") if query is None else query.views
     left_out = {"npy", "picture", "links"} - set(views) | ({"html"} if by_class else set())
     own = () if query is None else query.options
-    shared = inspect.signature(_shared, eval_str=True).parameters
+    shared = inspect.signature(shared_signature, eval_str=True).parameters
     first = [] if query is not None else [parameter("name", Annotated[str, typer.Argument(help="The statistic.")])]
     parameters = [
         *first,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from dpmanifold._check import open_fraction
@@ -13,12 +14,8 @@ from dpmanifold.privacy import Budget, Promise
 from dpmanifold.privacy.accounts import Account
 from dpmanifold.stats.asking import Terms, ask
 from dpmanifold.stats.curator import Curator
-from dpmanifold.stats.joint_moments import JOINT_MOMENTS
-from dpmanifold.stats.k_sample import GroupsPlan
+from dpmanifold.stats.k_sample import K_SAMPLE
 from dpmanifold.stats.pair import Pair
-from dpmanifold.stats.prospects import joint_draws
-from dpmanifold.stats.query import ESTIMAND_OF_INFERENCE, LEVEL, REFINE, Query
-from dpmanifold.stats.second_moment import SECOND_MOMENT
 
 
 def private_two_sample_test(
@@ -82,17 +79,12 @@ def private_two_sample_test(
     return TwoSampleTest(first, second, level)
 
 
-TWO_SAMPLE = Query(
+TWO_SAMPLE = replace(
+    K_SAMPLE,
     name="two-sample-test",
     title="Test of two groups",
     call=private_two_sample_test,
     sample=Pair,
-    plan=GroupsPlan,
     result=TwoSampleTest,
-    options=(LEVEL, ESTIMAND_OF_INFERENCE, REFINE),
-    releases=(JOINT_MOMENTS.name, SECOND_MOMENT.name),
     figure="dpmanifold.plots.two_sample:test",
-    views=("picture",),
-    draws=joint_draws,
-    passes=1.5,
 )
