@@ -57,13 +57,13 @@ class Twin(SimulationSource):
 
 
 @contextlib.contextmanager
-def common_numbers():
+def common_numbers(twin):
     """Let the mean of a refined release be drawn with the numbers of a plain one."""
     find = Refinement.find
 
-    def find_and_restart(self, points, header, bits):
-        found = find(self, points, header, bits)
-        bits[0].restart()
+    def find_and_restart(self, units):
+        found = yield from find(self, units)
+        twin.restart()
         return found
 
     Refinement.find = find_and_restart
@@ -113,15 +113,16 @@ def run_cell(name, n, privacy, fill, runs=200, naive=True):
     ball, rng = BALLS[name], np.random.default_rng([n, round(100 * fill)])
     question = {"units": dpm.EACH_RECORD, "shrink": None}
     rows, skipped = [], True
-    with common_numbers():
-        for run in range(runs):
-            if run % RUNS_PER_DATA_SET == 0:
-                X = make_data(ball, n, fill, rng, normal=run % (2 * RUNS_PER_DATA_SET) > 0)
-                truth = dpm.frechet.mean(X, ball).value
-            plain = dpm.private_mean(X, ball, privacy, rng=Twin(run), **question)
-            refined = dpm.private_mean(X, ball, privacy, rng=Twin(run), refine=True, **question)
-            before = naive_rule(X, ball, privacy, Twin(run)) if naive else plain
-            errors = [float(ball.space.dist(truth, release.value)) for release in (plain, refined, before)]
-            rows.append([*errors, errors[1] > 5 * refined.error(), errors[2] > 5 * before.noise_error()])
-            skipped = skipped and not refined.steps
+    for run in range(runs):
+        if run % RUNS_PER_DATA_SET == 0:
+            X = make_data(ball, n, fill, rng, normal=run % (2 * RUNS_PER_DATA_SET) > 0)
+            truth = dpm.frechet.mean(X, ball).value
+        twin = Twin(run)
+        plain = dpm.private_mean(X, ball, privacy, rng=Twin(run), **question)
+        with common_numbers(twin):
+            refined = dpm.private_mean(X, ball, privacy, rng=twin, refine=True, **question)
+        before = naive_rule(X, ball, privacy, Twin(run)) if naive else plain
+        errors = [float(ball.space.dist(truth, release.value)) for release in (plain, refined, before)]
+        rows.append([*errors, errors[1] > 5 * refined.error(), errors[2] > 5 * before.noise_error()])
+        skipped = skipped and not refined.steps
     return Outcome(*np.mean(rows, axis=0), skipped)

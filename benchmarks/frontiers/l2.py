@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifold import ApproxDP, Ball, Euclidean
-from dpmanifold.mechanisms import choose, get
-from dpmanifold.mechanisms.base import Mechanism
-from dpmanifold.privacy import laplace_scale
+from dpmanifold import ApproxDP, Ball, Euclidean, PureDP
+from dpmanifold.mechanisms import choose
+from dpmanifold.privacy import Promise, laplace_scale
 
 N = 10_000
 # The range of ratios that is expected, over promises, at each dimension.
@@ -25,7 +24,7 @@ EPSILONS = (0.1, 0.5, 1.0, 3.0)
 WITNESS = ApproxDP(0.5, 0.05)
 
 
-def expected(mechanism: str | Mechanism, ball: Ball, promise: ApproxDP) -> float:
+def expected(mechanism: str, ball: Ball, promise: Promise) -> float:
     return choose(mechanism, ball, N, promise)[2].mean
 
 
@@ -35,8 +34,8 @@ def noise_rows(quick: bool) -> list[dict[str, Any]]:
         ball = Ball(Euclidean(dim), np.zeros(dim), 1.0)
         for epsilon in EPSILONS[1:3] if quick else EPSILONS:
             promise = ApproxDP(epsilon, 1e-6)
-            pure = get("riemannian-laplace").following("Delta/epsilon")
-            today = min(expected("wrapped-gaussian", ball, promise), expected(pure, ball, promise))
+            pure = expected("riemannian-laplace", ball, PureDP(epsilon))
+            today = min(expected("wrapped-gaussian", ball, promise), pure)
             new = expected("auto", ball, promise)
             what = f"R^{dim}, epsilon = {epsilon:g}: noise"
             ok = new / today <= goal

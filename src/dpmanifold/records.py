@@ -173,7 +173,7 @@ def ball_to_dict(ball: Ball) -> dict[str, Any]:
 
 def ball_from_dict(record: Any) -> Ball:
     """Rebuild a ball from :func:`ball_to_dict`."""
-    known = entries(_with_source(record), "ball", ("space", "center", "radius", "source", "simulated"))
+    known = entries(record, "ball", ("space", "center", "radius", "source", "simulated"))
     space = space_from_text(known["space"])
     if not isinstance(known["source"], str):
         raise InvalidDataError(f"ball source must be a text, got {shown(known['source'])}")
@@ -186,17 +186,10 @@ def ball_from_dict(record: Any) -> Ball:
     )
 
 
-def _with_source(record: Any) -> Any:
-    """Return a ball's record under today's names: files of the first version call the source its origin."""
-    if isinstance(record, dict) and "origin" in record and "source" not in record:
-        return {("source" if name == "origin" else name): entry for name, entry in record.items()}
-    return record
-
-
 def released_ball_from_dict(record: Any) -> Ball:
     """Rebuild a ball of a release: to the last bit as the library writes it, where one made by hand may be rounded."""
     ball = ball_from_dict(record)
-    if ball_to_dict(ball) != _with_source(record):
+    if ball_to_dict(ball) != record:
         raise InvalidDataError("`ball` is not written as the library writes it: its center is rounded, or its space")
     return ball
 
@@ -232,11 +225,6 @@ def vector_from_json(value: Any, name: str) -> FloatArray:
     return _numbers(value, name, (len(value),))
 
 
-def matrix_from_json(value: Any, name: str, size: int) -> FloatArray:
-    """Return finite numbers in rows, (size, size)."""
-    return _numbers(value, name, (size, size))
-
-
 def value_to_json(value: Any, kind: str) -> Any:
     """Return a released value under the name of its kind: "point", "vector", "matrix", "number" or "ball"."""
     if kind == "ball":
@@ -260,9 +248,7 @@ def value_from_json(record: Any, kind: str, space: Manifold, shape: tuple[int, .
 def refuse_wrong_answers(record: Mapping[str, Any], result: Writable) -> None:
     """Refuse a record whose `answers` are not those that its releases give.
 
-    Answers (a p-value, the ends of an interval) are written for whoever does not compute; they are never read back. Of
-    the notes some may be missing, and so may numbers that files of older versions do not have; none may be there that
-    does not follow.
+    Answers (a p-value, the ends of an interval) are written for whoever does not compute; they are never read back.
 
     Parameters
     ----------
@@ -275,24 +261,9 @@ def refuse_wrong_answers(record: Mapping[str, Any], result: Writable) -> None:
         computed = result.to_dict().get("answers")
     except (DPManifoldError, ArithmeticError, KeyError, TypeError, ValueError) as problem:
         raise InvalidDataError(f"answers cannot be computed from the releases: {problem}") from problem
-    wrong = _difference(record["answers"], _as_far_as_stated(record["answers"], computed), "answers")
+    wrong = _difference(record["answers"], computed, "answers")
     if wrong is not None:
         raise InvalidDataError(f"{wrong} is not what follows from the releases")
-
-
-# Answers that came later than the format: files without them are read.
-_LATER_ANSWERS = ("corrected_distance", "estimand")
-
-
-def _as_far_as_stated(stated: Any, computed: Any) -> Any:
-    """Return the computed answers without what older versions did not give and is not stated: numbers and notes."""
-    if not (isinstance(stated, dict) and isinstance(computed, dict)):
-        return computed
-    computed = {name: value for name, value in computed.items() if name in stated or name not in _LATER_ANSWERS}
-    said, notes = stated.get("notes"), computed.get("notes")
-    if not (isinstance(said, list) and isinstance(notes, list)):
-        return computed
-    return {**computed, "notes": [note for note in notes if note in said]}
 
 
 def _difference(stated: Any, computed: Any, name: str) -> str | None:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, NamedTuple
 
 import numpy.typing as npt
 
@@ -26,7 +26,6 @@ from dpmanifold.records import (
     ball_to_dict,
     entries,
     flag,
-    matrix_from_json,
     number,
     numbers_by_name,
     reading,
@@ -39,6 +38,7 @@ from dpmanifold.records import (
     whole_number,
     words,
 )
+from dpmanifold.request import Request
 from dpmanifold.result import Result
 from dpmanifold.sensitivity import Sensitivity, of_mean
 from dpmanifold.statistic import DRAW_COVERED as DRAW_COVERED
@@ -66,7 +66,7 @@ ESTIMANDS_TOLD = {
 UNKNOWN_STATISTIC = (
     "there is no statistic {!r} here: register it (dpm.STATISTICS.register), or install the distribution that has it."
 )
-FORMAT = "dpmanifold release 1"
+FORMAT = "dpmanifold release 2"
 # A file that nests steps deeper, or holds larger numbers, is not one of ours.
 _DEEPEST = 8
 _LARGEST_NUMBER = 1e150
@@ -86,10 +86,38 @@ _PLAIN: dict[str, Callable[[Any, str], Any]] = {
     "tol": number, "projected": flag, "private": flag, "timing": words, "neighbours": words, "arithmetic": words,
     "version": words,
 }  # fmt: skip
-_OBJECTS = ("format", "value", "privacy", "share", "sensitivity", "ball", "steps", "details")
-_OPTIONAL = ("answers", "shrinkage", "raw", "grid", "drawn", "shape", "receipt")
+_OBJECTS = ("format", "value", "privacy", "share", "sensitivity", "ball", "draws", "steps", "details")
+_OPTIONAL = ("answers", "shrinkage", "raw", "request", "receipt")
 
 _QUANTILES = (0.05, 0.5, 0.95, 0.99)
+
+
+class Drawn(NamedTuple):
+    """One noisy output.
+
+    Attributes
+    ----------
+    numbers : what was drawn, one axis
+    grid : k, where ideal noise was rounded to a public grid: the numbers are multiples of 2^k. None where doubles were
+        drawn
+    """
+
+    numbers: FloatArray
+    grid: int | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers and their grid, ready for JSON."""
+        record: dict[str, Any] = {"numbers": self.numbers.tolist()}
+        return record if self.grid is None else {**record, "grid": self.grid}
+
+    @staticmethod
+    def from_dict(record: Any) -> Drawn:
+        """Rebuild an output from :meth:`to_dict`."""
+        known = entries(record, "a draw", ("numbers",), ("grid",))
+        grid = whole_number(known["grid"], "grid") if "grid" in known else None
+        if grid is not None and not -_LARGEST_EXPONENT <= grid <= _LARGEST_EXPONENT:
+            raise InvalidDataError("grid must be an exponent that a double can have")
+        return Drawn(vector_from_json(known["numbers"], "numbers"), grid)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -120,11 +148,10 @@ class Release(Result, format=FORMAT):
     shrinkage : how the value was moved towards the ball's centre after the draw ("james-stein" or "bounded", theory
         section 8); empty if it was not
     raw : the draw itself where the value was moved towards the centre, else None
-    grid : of an exact release, k: all that was drawn are multiples of 2^k; else None
-    drawn : of an exact release, the multiples that were drawn, one axis, from which the value follows; else None
-    shape : of noise that is shaped like public data, their second moments in coordinates at the ball's centre, (d, d);
-        else None
+    draws : every noisy output, in the order in which they were drawn; the value follows from them
+    request : what was asked for; None of steps
     receipt : of a release that an account paid for, where it stands in the ledger; else None
+    unregistered : the statistic where no registry has it by its name, for this object alone: nothing of it is written
     """
 
     statistic: str
@@ -149,12 +176,10 @@ class Release(Result, format=FORMAT):
     version: str = __version__
     shrinkage: str = ""
     raw: Any = None
-    grid: int | None = None
-    drawn: FloatArray | None = None
-    shape: FloatArray | None = None
+    draws: tuple[Drawn, ...] = ()
+    request: Request | None = None
     receipt: Receipt | None = None
-    # The statistic where no registry has it by its name, for this object alone: nothing of it is written.
-    _unregistered: ClassVar[Statistic | None] = None
+    unregistered: Statistic | None = None
 
     @staticmethod
     def of(
@@ -162,12 +187,21 @@ class Release(Result, format=FORMAT):
         value: Any,
         header: Header,
         calibration: Calibration,
+        draws: tuple[Drawn, ...],
         steps: tuple[Release, ...] = (),
         details: dict[str, float] | None = None,
+        *,
+        covers_timing: bool = True,
         **stated: Any,
     ) -> Release:
-        """Return a release from what it is about, how its noise was calibrated, and what is stated besides."""
-        release = Release(
+        """Return a release from what it is about, how its noise was calibrated and drawn, and what is stated besides.
+
+        Parameters
+        ----------
+        covers_timing : whether the draws take as many steps whatever the data are
+        """
+        covered = covers_timing and all(step.timing == DRAW_COVERED for step in steps)
+        return Release(
             statistic=statistic.name,
             value=value,
             privacy=header.privacy,
@@ -180,20 +214,22 @@ class Release(Result, format=FORMAT):
             n=header.n,
             unit=header.unit,
             neighbours=header.neighbours,
+            private=header.private,
+            timing=DRAW_COVERED if covered else NOT_COVERED,
+            arithmetic=FLOAT if any(drawn.grid is None for drawn in draws) else EXACT,
+            draws=draws,
             steps=steps,
             details=details or {},
+            unregistered=None if STATISTICS.find(statistic.name) is statistic else statistic,
             **stated,
         )
-        if STATISTICS.find(statistic.name) is not statistic:
-            object.__setattr__(release, "_unregistered", statistic)
-        return release
 
     # ---------------------------------------------------------------- what to expect
 
     @property
     def definition(self) -> Statistic:
         """The statistic itself: what it is, and how what is stated of it is recomputed."""
-        found = self._unregistered or STATISTICS.find(self.statistic)
+        found = self.unregistered or STATISTICS.find(self.statistic)
         if found is None:
             raise InvalidArgumentError(UNKNOWN_STATISTIC.format(self.statistic))
         return found
@@ -314,7 +350,7 @@ class Release(Result, format=FORMAT):
     @property
     def _arithmetic_told(self) -> str:
         if self.arithmetic == EXACT:
-            return f"exact: ideal noise, rounded to multiples of 2^{self.grid}"
+            return f"exact: ideal noise, rounded to multiples of 2^{self.draws[0].grid}"
         return FLOAT_TOLD
 
     def _error_facts(self) -> list[tuple[str, str]]:
@@ -420,6 +456,7 @@ class Release(Result, format=FORMAT):
             "timing": self.timing,
             "neighbours": self.neighbours,
             "arithmetic": self.arithmetic,
+            "draws": [drawn.to_dict() for drawn in self.draws],
             "steps": [step.to_dict(answers=False) for step in self.steps],
             "details": dict(self.details),
             "version": self.version,
@@ -428,8 +465,7 @@ class Release(Result, format=FORMAT):
                 if self.shrinkage
                 else {}
             ),
-            **({} if self.drawn is None else {"grid": self.grid, "drawn": self.drawn.tolist()}),
-            **({} if self.shape is None else {"shape": self.shape.tolist()}),
+            **({} if self.request is None else {"request": self.request.to_dict()}),
             **({} if self.receipt is None else {"receipt": self.receipt.to_dict()}),
         }
         return {**record, "answers": self.answers()} if answers else record
@@ -494,23 +530,27 @@ class Clipping:
         return Clipping(outside, min(outside * typical, bound), bound)
 
 
-def _release_from(record: Any, depth: int) -> Release:
-    known = entries(record, "the record" if depth == 0 else "a step", [*_PLAIN, *_OBJECTS], _OPTIONAL)
+def _release_from(record: Any, depth: int, is_step: bool = False) -> Release:
+    known = entries(record, "a step" if is_step else "the record", [*_PLAIN, *_OBJECTS], _OPTIONAL)
     if known["format"] != FORMAT or depth > _DEEPEST:
         raise InvalidDataError(f"a step is not of format {FORMAT!r}, or steps are nested too deep")
     plain = {name: read(known[name], name) for name, read in _PLAIN.items()}
-    if depth > 0 and "receipt" in known:
-        raise InvalidDataError("a step has a receipt: it is paid for with what it is a step of")
+    if is_step and ("receipt" in known or "request" in known):
+        raise InvalidDataError("a step has a receipt or a request of its own: it is asked and paid for with the rest")
     definition = STATISTICS.find(plain["statistic"])
     if definition is None:
         raise InvalidDataError(UNKNOWN_STATISTIC.format(plain["statistic"][:LONGEST_NAME]).rstrip("."))
     if not (0 < plain["scale"] < _LARGEST_NUMBER and 2 <= plain["n"] < _LARGEST_NUMBER):
         raise InvalidDataError("scale must be above 0 and n at least 2, both of a size that can be")
-    if not isinstance(known["steps"], list):
-        raise InvalidDataError("steps must be a list")
+    if not isinstance(known["steps"], list) or not isinstance(known["draws"], list):
+        raise InvalidDataError("steps and draws must be lists")
+    draws = tuple(map(Drawn.from_dict, known["draws"]))
+    if (plain["arithmetic"] == EXACT) != all(drawn.grid is not None for drawn in draws):
+        raise InvalidDataError('grids belong to arithmetic "exact", and to no other')
     ball = released_ball_from_dict(known["ball"])
     details = numbers_by_name(known["details"], "details", definition.details)
     shape = definition.shape_stated(ball, details)
+    nested = partial(_release_from, depth=depth + 1)
     release = Release(
         **plain,
         value=value_from_json(known["value"], definition.kind.value, ball.space, shape),
@@ -518,11 +558,11 @@ def _release_from(record: Any, depth: int) -> Release:
         share=promise_from_dict(known["share"]),
         sensitivity=sensitivity_from_dict(known["sensitivity"]),
         ball=ball,
-        steps=tuple(_release_from(step, depth + 1) for step in known["steps"]),
+        steps=tuple(_release_from(step, depth + 1, is_step=True) for step in known["steps"]),
         details=details,
         **_shrunken(known, ball),
-        **_exact(known, plain["arithmetic"]),
-        shape=matrix_from_json(known["shape"], "shape", ball.space.dim) if "shape" in known else None,
+        draws=draws,
+        request=Request.from_dict(known["request"], nested) if "request" in known else None,
         receipt=Receipt.from_dict(known["receipt"]) if "receipt" in known else None,
     )
     answers = known.get("answers")
@@ -545,15 +585,3 @@ def _shrunken(record: dict[str, Any], ball: Ball) -> dict[str, Any]:
         raise InvalidDataError("raw is there only where the value was moved")
     raw = value_from_json(record["raw"], Kind.POINT.value, ball.space, ball.space.shape)
     return {"shrinkage": words(record["shrinkage"], "shrinkage"), "raw": raw}
-
-
-def _exact(record: dict[str, Any], arithmetic: str) -> dict[str, Any]:
-    """Return the two entries that an exact release has, and no other."""
-    if not (("grid" in record) == ("drawn" in record) == (arithmetic == EXACT)):
-        raise InvalidDataError('grid and drawn belong to arithmetic "exact", and to no other')
-    if "grid" not in record:
-        return {}
-    grid = whole_number(record["grid"], "grid")
-    if not -_LARGEST_EXPONENT <= grid <= _LARGEST_EXPONENT:
-        raise InvalidDataError("grid must be an exponent that a double can have")
-    return {"grid": grid, "drawn": vector_from_json(record["drawn"], "drawn")}

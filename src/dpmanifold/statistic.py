@@ -1,8 +1,8 @@
 """What a statistic is: one object that answers everything that differs from one statistic to the next.
 
-How it is planned from public numbers, computed and drawn; what its value is in JSON; what its bound, scale, grid and
-value must be when somebody recomputes them; what to tell people and what to draw. Everything else (reading, checking,
-spending, writing, verifying, the command line, pictures, reports) asks the object and knows no names.
+How it is planned from public numbers, computed and drawn; what its value is in JSON; what to tell people and what to
+draw. Everything else (reading, checking, spending, writing, verifying, the command line, pictures, reports) asks the
+object and knows no names.
 
 The library's own are in `stats/`, one file each. Another distribution adds one by an entry point in the group
 `dpmanifold.statistics`, a script by `STATISTICS.register`. Most need no more than :class:`AveragedStatistic`.
@@ -14,14 +14,14 @@ import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from dpmanifold._check import Array, FloatArray
+from dpmanifold._check import Array, FloatArray, shown
 from dpmanifold.ball import Ball
-from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.mechanisms import Calibration, Forecast
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.mechanisms import Forecast
 from dpmanifold.privacy import Promise
 from dpmanifold.registry import Registry, is_own
 
@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from dpmanifold.frechet.points import UnitPoints
     from dpmanifold.release import Clipping, Release
     from dpmanifold.result import Result
-    from dpmanifold.stats.draws import Bits
-    from dpmanifold.stats.recipes import Recipe
+    from dpmanifold.stats.program import Program
 
 NEIGHBOURS = "replace one unit; the number of units is public"
 NEIGHBOURS_BY_CLASS = (
@@ -59,6 +58,54 @@ class Kind(Enum):
     BALL = "ball"
 
 
+class Decisions:
+    """What was chosen where public or released numbers leave a choice, by name.
+
+    A call makes decisions and its release states them. Whoever replays it takes them as stated and checks that they
+    could be made: two that are nearly as good change places on another machine.
+
+    Parameters
+    ----------
+    stated : those of a release; None for a call, which makes its own
+    group : which of several groups that release is about
+    """
+
+    def __init__(self, stated: Mapping[str, str] | None = None, group: int | None = None) -> None:
+        self._group = group
+        self.made = dict(stated or {})
+        self.asked: set[str] = set()
+        self._replayed = stated is not None
+
+    def make(self, name: str, choose: Callable[[], str], admissible: Callable[[str], bool]) -> str:
+        """Return what is chosen, or what a release states if it is admissible."""
+        self.asked.add(name)
+        if not self._replayed:
+            self.made[name] = choose()
+        elif name not in self.made:
+            choose()  # where nothing can be chosen nothing is stated, and this says why
+            raise InvalidDataError(f"the decision {name!r} is not stated")
+        elif not admissible(self.made[name]):
+            raise InvalidDataError(f"the decision {name!r} cannot have been {shown(self.made[name])}")
+        return self.made[name]
+
+    def groups(self, count: int) -> Sequence[int]:
+        """Return the groups to plan: all of them, of a replay the one that it is about."""
+        if self._group is None:
+            return range(count)
+        if not 0 <= self._group < count:
+            raise InvalidDataError(f"it is about group {self._group + 1} of {count}")
+        return [self._group]
+
+    def about(self, group: int | None) -> dict[str, str]:
+        """Return those that a release of one of several groups rests on."""
+        ours = _of_group(group, "")
+        return {name: one for name, one in self.made.items() if name.startswith(ours) or not name.startswith("group ")}
+
+
+def _of_group(group: int | None, name: str) -> str:
+    return name if group is None else f"group {group + 1}: {name}"
+
+
 @dataclass(frozen=True)
 class Header:
     """What a private call is about, all of it public: it travels as one object from the call to the release.
@@ -70,6 +117,9 @@ class Header:
     privacy : what the release states: all of its steps together
     neighbours : the neighbouring relation
     arithmetic : "auto", "exact" or "float", as it was asked for
+    private : False where a seed or a generator is used, or the ball comes from a simulation
+    group : which of several groups it is about; None where there is one
+    decisions : what is chosen on the way
     """
 
     ball: Ball
@@ -78,6 +128,9 @@ class Header:
     unit: str = "record"
     neighbours: str = NEIGHBOURS
     arithmetic: str = "auto"
+    private: bool = True
+    group: int | None = None
+    decisions: Decisions = field(default_factory=Decisions, compare=False, repr=False)
 
     def promising(self, privacy: Promise) -> Header:
         """Return the header of a step that states this promise."""
@@ -87,9 +140,13 @@ class Header:
         """Return the header on another ball."""
         return replace(self, ball=ball)
 
-    def about(self, n: int) -> Header:
-        """Return the header of a group of n units."""
-        return replace(self, n=n)
+    def about(self, group: int, n: int) -> Header:
+        """Return the header of one of several groups, which has n units."""
+        return replace(self, group=group, n=n)
+
+    def decide(self, name: str, choose: Callable[[], str], admissible: Callable[[str], bool]) -> str:
+        """Return what is chosen under a name, for each group by itself (:class:`Decisions`)."""
+        return self.decisions.make(_of_group(self.group, name), choose, admissible)
 
 
 @dataclass(frozen=True)
@@ -127,25 +184,6 @@ class Step:
         return None if self.error is None or not self.range else self.error / self.range
 
 
-class Prepared(ABC):
-    """Every choice and every refusal of a private call, made from public numbers: behind it nothing raises.
-
-    Attributes
-    ----------
-    header : what it is about
-    """
-
-    header: Header
-
-    @abstractmethod
-    def steps(self) -> tuple[Step, ...]:
-        """Return the draws to come, in their order: the forecast."""
-
-    @abstractmethod
-    def release(self, points: UnitPoints, bits: Bits) -> Release:
-        """Compute and draw; the budget is spent by now, and whatever the points are, it never raises."""
-
-
 class Statistic(ABC):
     """A statistic: its name, and everything that depends on which one it is.
 
@@ -168,7 +206,7 @@ class Statistic(ABC):
     # ---------------------------------------------------------------- asking
 
     @abstractmethod
-    def prepared(self, header: Header, *_: Any, **options: Any) -> Prepared:
+    def prepared(self, header: Header, *_: Any, **options: Any) -> Program[Any]:
         """Choose how to release it, or refuse: from public numbers, before any data is seen.
 
         Every statistic takes `mechanism` ("auto", a name or an object) among the options; others are its own.
@@ -183,51 +221,6 @@ class Statistic(ABC):
     def shape_stated(self, ball: Ball, details: Mapping[str, float]) -> tuple[int, ...]:
         """Return the same, where it depends on what a release states; an error tells of details that give none."""
         return self.shape(ball)
-
-    # ---------------------------------------------------------------- what verify recomputes
-
-    @abstractmethod
-    def recipes(self) -> Sequence[Recipe]:
-        """Return every way in which the library makes it: steps, shares of the promise, details."""
-
-    @abstractmethod
-    def calibrated(self, release: Release) -> tuple[Calibration, float]:
-        """Return scale, bound and rule as they should be, and a length that noise on a point surely stays below."""
-
-    @abstractmethod
-    def grid(self, release: Release, calibration: Calibration) -> int | None:
-        """Return the exponent of the grid that public numbers give; None if it cannot be drawn exactly."""
-
-    @abstractmethod
-    def value_faults(self, release: Release, noise: float) -> list[str]:
-        """Return why the value could not have been released, if noise on a point is no longer than this."""
-
-    @abstractmethod
-    def drawn_faults(self, release: Release, noise: float) -> list[str]:
-        """Return why an exact draw on its grid is not what the value was made of."""
-
-    def as_drawn(self, release: Release) -> FloatArray | None:
-        """Return the numbers that were drawn, one axis; None where neither draw nor value tells them."""
-        return release.drawn
-
-    def details_faults(self, release: Release, recipe: Recipe, shares: list[Promise]) -> list[str]:
-        """Return what is wrong with the further numbers."""
-        return []
-
-    def step_faults(self, release: Release, step: Release) -> list[str] | None:
-        """Return what is wrong between a release and the step it rests on, besides units and promises.
-
-        None stands for the rule: it is on the ball that the step is on, or that the step released.
-        """
-        return None
-
-    def tolerance(self, release: Release) -> float:
-        """Return the public tolerance of the solver, 0 where nothing is solved."""
-        return 0.0
-
-    def timing(self, release: Release) -> str:
-        """Say what the running time tells: the draw's own, unless a step's depends on the data."""
-        return release.steps[0].timing if release.steps else DRAW_COVERED
 
     # ---------------------------------------------------------------- for people
 

@@ -18,7 +18,7 @@ from dpmanifold.service.ordering import Ref
 from dpmanifold.service.ordering import asking as asking_of
 from dpmanifold.service.questions import Question
 from dpmanifold.service.web.pages.asking import Typed
-from dpmanifold.stats import Terms, Units, ask, rehearsal
+from dpmanifold.stats import Parallel, Program, Terms, Units, ask, rehearsal
 from dpmanifold.stats.means import CLASS_MEANS
 from dpmanifold.stats.region import region_plan
 from dpmanifold.stats.samples import SpanningGroups
@@ -176,8 +176,8 @@ def test_each_is_one_of_the_names_that_messages_list():
 @pytest.mark.parametrize("query", QUERIES, ids=lambda query: query.name)
 def test_a_plan_that_fails_behind_the_payment_is_refused_before_it(query, monkeypatch):
     """Without a rehearsal every release would be paid for and lost."""
-    plan = toy_queries.ContrastPlan if query is CONTRAST else toy_queries.ProductsPlan
-    monkeypatch.setattr(plan, "release", lambda self, points, bits: 1 / 0)
+    statistic = toy_queries.Inner if query is CONTRAST else toy_queries.Products
+    monkeypatch.setattr(statistic, "draws", lambda self, *_: 1 / 0)
     monkeypatch.setattr(rehearsal, "_rehearsed", set())
     budget = dpm.Budget(PROMISE)
     with pytest.raises(dpm.InvalidArgumentError, match=r"cannot be used for a .*: on public points"):
@@ -199,28 +199,94 @@ def units_query(plan, releases=("variance",)):
     return private_wrong
 
 
-class Twice:
-    """Two releases of the same units, each with the whole promise."""
+class Plain(Program):
+    """A variance, as the library releases it."""
 
     def __init__(self, header):
-        self.header, self._plan = header, dpm.STATISTICS.get("variance").prepared(header)
+        self.header, self._variance = header, dpm.STATISTICS.get("variance").prepared(header)
 
     def steps(self):
-        return self._plan.steps()
+        return self._variance.steps()
 
-    def release(self, points, bits):
-        return [self._plan.release(points, bits), self._plan.release(points, bits)]
-
-
-class Promising(Twice):
-    """A plan whose release states more than is paid for."""
-
-    def release(self, points, bits):
-        return dpm.STATISTICS.get("variance").prepared(self.header.promising(dpm.GDP(9))).release(points, bits)
+    def draws(self, units):
+        return (yield from self._variance.draws(units))
 
 
-class Elsewhere(Twice):
-    """A plan with another header than it is given."""
+class Twice(Plain):
+    """Two variances of the same units, each with the whole promise; the second is what is released."""
+
+    def draws(self, units):
+        yield from self._variance.draws(units)
+        return (yield from self._variance.draws(units))
+
+
+class InGroups(Parallel):
+    """Two releases of the same units, each with the whole promise, as if they were of two groups."""
+
+    groups = 2
+
+    def __init__(self, header):
+        self.header, self._variance = header, dpm.STATISTICS.get("variance").prepared(header)
+
+    def steps(self):
+        return self._variance.steps()
+
+    def branch(self, group, units, before):
+        return self._variance.draws(units)
+
+
+class Promising(Plain):
+    """A program that costs more than is paid for, and says so."""
+
+    def draws(self, units):
+        return dpm.STATISTICS.get("variance").prepared(self.header.promising(dpm.GDP(9))).draws(units)
+
+
+class Underpaid(Plain):
+    """A program that costs more than is paid for, and does not say so."""
+
+    def draws(self, units):
+        drawing = dpm.STATISTICS.get("variance").prepared(self.header.promising(dpm.GDP(9))).draws(units)
+        said, reply = None, None
+        while True:
+            try:
+                said = drawing.send(reply)
+            except StopIteration as end:
+                return end.value
+            if isinstance(said, dpm.Release):
+                said = replace(said, privacy=self.header.privacy)
+            reply = yield said
+
+
+class Silent(Plain):
+    """A program that leaves a draw out of what it returns."""
+
+    def draws(self, units):
+        release = yield from self._variance.draws(units)
+        return replace(release, draws=release.draws[1:])
+
+
+class Forgetful(Plain):
+    """A program that makes a draw without stating it in time."""
+
+    def draws(self, units):
+        drawing = self._variance.draws(units)
+        said, reply = drawing.send(None), None
+        while not isinstance(said, dpm.Release):
+            reply = yield said
+            said = drawing.send(reply)
+        release = yield replace(said, draws=())
+        return release
+
+
+class Touching(InGroups):
+    """Two groups of which it is said that a unit may be in both."""
+
+    touched = 2
+
+
+class Elsewhere(Plain):
+    """A program with another header than it is given."""
 
     def __init__(self, header):
         super().__init__(header.promising(dpm.GDP("0.001")))
@@ -230,10 +296,15 @@ class Elsewhere(Twice):
 @pytest.mark.parametrize(
     ("plan", "said"),
     [
-        (Twice, "several releases of the same units"),
-        (Promising, "another privacy than is asked for"),
+        (Twice, "draws cost more than GDP"),
+        (InGroups, "not subscriptable"),
+        (Promising, "draws cost more than GDP"),
+        (Underpaid, "draws cost more than GDP"),
+        (Silent, "must be that of its last step"),
+        (Forgetful, "states other outputs than were drawn for it"),
+        (Touching, "in how many groups"),
         (Elsewhere, "must have the header that it is given"),
-        (functools.wraps(region_plan)(lambda header: Twice(header)), "several releases"),
+        (functools.wraps(region_plan)(lambda header: Twice(header)), "draws cost more"),
     ],
 )
 def test_a_plan_that_makes_other_releases_is_refused_before_the_payment(plan, said):
@@ -243,19 +314,19 @@ def test_a_plan_that_makes_other_releases_is_refused_before_the_payment(plan, sa
     assert budget.history == ()
 
 
-class Lazy(Twice):
-    """A plan that draws when its releases are looked at, and says something about a record then."""
+class Telling(Plain):
+    """A program that looks at the records, which it should not, and says something about one."""
 
-    def release(self, points, bits):
-        yield self._plan.release(points, bits)
-        if bits.private:  # and not in a rehearsal
-            raise ValueError(f"the first record is {points.array()[0]}")
+    def draws(self, units):
+        if not np.array_equal(units.reveal().array()[0], rehearsal.public_units(BALL, N).array()[0]):
+            raise ValueError(f"the first record is {units.reveal().array()[0]}")
+        return (yield from self._variance.draws(units))
 
 
 @pytest.mark.security
-def test_a_plan_that_draws_late_draws_behind_the_door():
+def test_a_program_that_looks_at_records_does_so_behind_the_door():
     with pytest.raises(dpm.ReleaseLostError) as lost:
-        units_query(Lazy)(X, BALL, PROMISE, budget=dpm.Budget(PROMISE), **EACH)
+        units_query(Telling)(X, BALL, PROMISE, budget=dpm.Budget(PROMISE), **EACH)
     assert "record" not in str(lost.value)
     assert lost.value.__context__ is None
 
@@ -302,13 +373,13 @@ def test_names_that_commands_or_clients_have_are_not_taken(name):
 
 
 def test_a_rehearsal_is_remembered_for_the_same_call_alone():
-    class Late(Twice):
+    class Late(Plain):
         def __init__(self, header, *, boom=1):
             super().__init__(header)
             self._boom = boom
 
-        def release(self, points, bits):
-            return self._plan.release(points, bits) if self._boom < 3 else 1 / 0
+        def draws(self, units):
+            return self._variance.draws(units) if self._boom < 3 else 1 / 0
 
     def private_late(X, ball, privacy, *, units, boom=1, budget=None):
         """Release something."""

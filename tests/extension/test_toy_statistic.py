@@ -89,21 +89,30 @@ def test_json_round_trip(privacy, tmp_path):
     assert read.answers()["noise_error"] == found.noise_error()
 
 
+def redrawn(release, more):
+    """A release of which each number that was drawn is larger, and the value as it was."""
+    (draw,) = release.draws
+    return replace(release, draws=(draw._replace(numbers=draw.numbers + more),))
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
         (lambda r: replace(r, scale=r.scale / 2), "scale: stated"),
         (lambda r: replace(r, scale=r.scale * 2), "scale: stated"),
         (lambda r: replace(r, value=r.value + 0.01), "does not follow"),
-        (lambda r: replace(r, value=r.value + 1e4, drawn=r.drawn + 1e4), "no noise of that scale"),
-        (lambda r: replace(r, drawn=r.drawn + 2.0**-50), "not multiples"),
-        (lambda r: replace(r, n=r.n + 1), "sensitivity: stated"),
-        (lambda r: replace(r, privacy=dpm.GDP(0.1)), "share of the promise"),
+        (lambda r: redrawn(r, 1e4), "no noise of that scale"),
+        (lambda r: redrawn(r, 2.0**-50), "not multiples"),
+        (lambda r: replace(r, n=r.n + 1), "n: stated"),
+        (lambda r: replace(r, privacy=dpm.GDP(0.1)), "share: stated"),
         (lambda r: replace(r, privacy=dpm.GDP(0.1), share=dpm.GDP(0.1)), "scale: stated"),
-        (lambda r: replace(r, sensitivity=replace(r.sensitivity, proof="docs/theory/mean.md")), "proof"),
+        (
+            lambda r: replace(r, sensitivity=replace(r.sensitivity, proof="docs/theory/mean.md")),
+            "docs/theory/averages.md",
+        ),
         (lambda r: replace(r, mechanism="laplace"), "mechanism"),
         (lambda r: replace(r, projected=True), "projected"),
-        (lambda r: replace(r, tol=0.1), "tolerance"),
+        (lambda r: replace(r, tol=0.1), "tol: stated"),
         (lambda r: replace(r, neighbours=dpm.release.NEIGHBOURS_BY_CLASS), "neighbours"),
         (lambda r: replace(r, details={"coverage": 0.5}), "coverage"),
         (lambda r: replace(r, statistic="variance"), ""),
@@ -121,7 +130,7 @@ def test_verify_catches_what_was_altered(change, words):
 def test_a_float_value_too_far_is_caught():
     honest = release(arithmetic="float")
     assert dpm.verify(honest).ok
-    assert "no noise of that scale" in " ".join(dpm.verify(replace(honest, value=honest.value + 100)).wrong)
+    assert "no noise of that scale" in " ".join(dpm.verify(redrawn(honest, 100)).wrong)
 
 
 @pytest.mark.parametrize("privacy", PROMISES, ids=lambda promise: type(promise).__name__)
@@ -439,7 +448,7 @@ def test_a_statistic_by_entry_point(monkeypatch, tmp_path):
     fresh = Registry("statistic", "dpmanifold.statistics")
     for name in dpm.STATISTICS.names():
         fresh.register(name, dpm.STATISTICS.get(name))
-    for module in (dpm.statistic, dpm.release, dpm.stats.recipes):
+    for module in (dpm.statistic, dpm.release, dpm.stats.query):
         monkeypatch.setattr(module, "STATISTICS", fresh)
     X = records(2000)
     found = dpm.private_statistic(X, BALL, dpm.PureDP(1.0), statistic="near-centre", units=dpm.EACH_RECORD)

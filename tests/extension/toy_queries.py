@@ -12,8 +12,8 @@ from dpmanifold import Query, Release, Result
 from dpmanifold._check import open_fraction
 from dpmanifold.codec import from_record, to_record
 from dpmanifold.features.geodesics import Geodesic
-from dpmanifold.statistic import NEIGHBOURS_BY_CLASS, STATISTICS, Kind
-from dpmanifold.stats import AveragedStatistic, AveragePlan, Pair, Terms, WithCovariate, ask
+from dpmanifold.statistic import STATISTICS, Kind
+from dpmanifold.stats import AveragedStatistic, AverageProgram, Pair, Parallel, Terms, WithCovariate, ask
 from dpmanifold.stats.query import LEVEL
 
 
@@ -72,27 +72,23 @@ class Inner(AveragedStatistic):
     def bound(self, ball):
         return 0.5
 
-    def recipes(self):
-        """Return: of one of two groups; who is in which is public."""
-        return [replace(recipe, neighbours=(NEIGHBOURS_BY_CLASS,)) for recipe in super().recipes()]
-
 
 INNER = Inner()
 
 
-class ContrastPlan:
+class ContrastProgram(Parallel):
     """A share of each group; nobody is in both, and each keeps the whole promise."""
 
     def __init__(self, header, *, counts):
-        self.header = header
-        self._plans = [INNER.prepared(header.about(n)) for n in counts]
+        self.header, self.groups = header, len(counts)
+        self._shares = [INNER.prepared(header.about(group, n)) for group, n in enumerate(counts)]
 
     def steps(self):
-        named = enumerate(self._plans, start=1)
-        return tuple(replace(step, group=f"group {number}") for number, plan in named for step in plan.steps())
+        named = enumerate(self._shares, start=1)
+        return tuple(replace(step, group=f"group {number}") for number, share in named for step in share.steps())
 
-    def release(self, groups, bits):
-        return [plan.release(points, bits) for plan, points in zip(self._plans, groups, strict=True)]
+    def branch(self, group, units, before):
+        return self._shares[group].draws(units)
 
 
 @dataclass(frozen=True, repr=False)
@@ -131,7 +127,7 @@ CONTRAST = Query(
     title="Difference of shares",
     call=private_contrast,
     sample=Pair,
-    plan=ContrastPlan,
+    plan=ContrastProgram,
     result=Contrast,
     options=(LEVEL,),
     releases=(INNER.name,),
@@ -149,8 +145,9 @@ class Products(AveragedStatistic):
     name, words, kind = "covariate products", "average product of covariate and coordinates", Kind.VECTOR
 
     def prepared(self, header, *, covariate_range, covariate_public=False, mechanism="auto"):
-        plan = super().prepared(header, mechanism=mechanism)
-        return ProductsPlan(plan.statistic, header, plan.calibration)
+        ball, planned = header.ball, super().prepared(header, mechanism=mechanism)
+        resting = Geodesic.resting(ball.frame)
+        return AverageProgram(self, header, planned.calibration, lambda points: points.scored(resting, ball.radius))
 
     def average(self, points):
         dim = points.ball.frame.dim
@@ -178,14 +175,6 @@ for statistic in (INNER, PRODUCTS):
 def trend_plan(header, *, covariate_range=(-1.0, 1.0), covariate_public=False):
     """Return the plan of a trend; a covariate that is public is protected all the same."""
     return PRODUCTS.prepared(header, covariate_range=covariate_range, covariate_public=covariate_public)
-
-
-class ProductsPlan(AveragePlan):
-    """One draw, of the records' scores about the centre."""
-
-    def release(self, points, bits):
-        ball = self.header.ball
-        return self.drawn(points.scored(Geodesic.resting(ball.frame), ball.radius), self.statistic, bits)
 
 
 @dataclass(frozen=True, repr=False)

@@ -17,7 +17,7 @@ from dpmanifold.mechanisms import MECHANISMS, get
 from dpmanifold.privacy import Receipt
 from dpmanifold.statistic import STATISTICS
 from dpmanifold.stats.content import content_of
-from dpmanifold.stats.mean import MeanPlan
+from dpmanifold.stats.mean import MeanProgram
 from dpmanifold.stats.registering import survey
 from extension.toy_statistic import Shells
 from laws.accounts import MemoryAccount, RecordedPopulation
@@ -314,13 +314,13 @@ def test_every_engine_has_the_spend_before_records_are_opened(ledger_url):
 
 
 def test_the_plan_comes_first_and_the_records_after_the_spend(account, monkeypatch):
-    data, planned = account.register("study", X, BALL, EACH), MeanPlan.__init__
+    data, planned = account.register("study", X, BALL, EACH), MeanProgram.__init__
 
     def recording(*given, **options):
         account.events.append("planned")
         planned(*given, **options)
 
-    monkeypatch.setattr(MeanPlan, "__init__", recording)
+    monkeypatch.setattr(MeanProgram, "__init__", recording)
     dpm.private_mean(data, BALL, dpm.GDP(1.0), units=None, budget=account)
     assert account.events[1:] == ["planned", "spent", "started", "opened", "drawn"]
 
@@ -499,7 +499,7 @@ def test_a_source_that_changes_behind_the_spend_loses_the_release(account, monke
     def gone(*_):
         raise dpm.errors.SourceChangedError(f"{SECRET}.npy was changed")
 
-    monkeypatch.setattr("dpmanifold.stats.mean.MeanPlan.release", gone)
+    monkeypatch.setattr("dpmanifold.stats.mean.MeanProgram.draws", gone)
     with pytest.raises(ReleaseLostError) as found:
         dpm.private_mean(X, BALL, dpm.GDP(1.0), units=EACH, budget=account, key="mean")
     assert str(found.value) == str(ReleaseLostError.of("mean"))

@@ -152,17 +152,6 @@ def test_releases_state_the_rule_and_verify_and_less_noise_does_not(mechanism, s
     assert any("scale" in text for text in verify(replace(release, scale=0.97 * release.scale)).wrong)
 
 
-@pytest.mark.parametrize("name", ["wrapped-laplace", "riemannian-laplace", "tangent-mean-laplace"])
-def test_releases_from_before_still_verify(name):
-    """Those kept the promise by its epsilon alone, and said so."""
-    old = released(get(name).following("Delta/epsilon"))
-    assert (old.rule, old.mechanism) == ("Delta/epsilon", name)
-    assert old.scale == pytest.approx(old.sensitivity.value / PROMISE.epsilon)
-    assert verify(old).ok, verify(old).wrong
-    assert not verify(replace(old, rule="exact profile")).ok
-    assert not verify(replace(released(name), rule="Delta/epsilon")).ok
-
-
 def test_on_curved_spaces_the_riemannian_law_keeps_its_pure_rule():
     ball = Ball(SPD(2, metric="riemann"), np.eye(2), 1.0)
     assert get("riemannian-laplace").calibrate(ball, 400, PROMISE).rule == "Delta/epsilon"

@@ -20,6 +20,7 @@ import numpy as np
 import dpmanifold as dpm
 from dpmanifold.privacy.accounts import Account, Mark, Receipt
 from dpmanifold.records import ball_to_dict
+from dpmanifold.service.attempts import receipt_in
 from dpmanifold.stats.answers import answer_to_record
 
 TOKEN = "dpm_secret-of-the-tests"
@@ -187,9 +188,7 @@ class FakeService:
 
 
 def _receipt(record):
-    found = json.dumps(record)
-    place = found.find('"receipt": ') + len('"receipt": ')
-    return json.JSONDecoder().raw_decode(found, place)[0]
+    return receipt_in(json.dumps(record).encode())
 
 
 def _promise(record):

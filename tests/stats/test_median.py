@@ -161,8 +161,8 @@ def test_steps_of_another_kind_are_noticed():
     def skipped(record):
         record["details"]["refine skipped"] = 1.0
 
-    assert any("another share" in text for text in altered(other_ball))
-    assert any("half of the units" in text for text in altered(other_scale))
+    assert any("coverage: stated 0.99" in text for text in altered(other_ball))
+    assert any("coverage: stated 0.6" in text for text in altered(other_scale))
     assert altered(swapped)
     assert altered(skipped)
 

@@ -100,6 +100,7 @@ def test_a_release_holds_no_law_and_no_data():
         "bool",
         "tuple",
         "dict",
+        "Request",
         "NoneType",
     }
 
@@ -127,7 +128,7 @@ def test_tampering_is_noticed():
         (mean, {"n": 25}),
         (mean, {"privacy": PureDP(0.5).to_dict()}),
         (mean, {"neighbours": "add or remove anybody"}),
-        (mean, {"grid": mean["grid"] - 1}),
+        (mean, {"draws": [{**mean["draws"][0], "grid": mean["draws"][0]["grid"] - 1}]}),
         (mean, {"tol": 0.5}),
         (mean, {"statistic": "median"}),
         (mean, {"mechanism": "riemannian-gaussian"}),

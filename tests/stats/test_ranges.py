@@ -21,9 +21,9 @@ from dpmanifold.features import (
     Tangent,
 )
 from dpmanifold.noise.tails import Tail
-from dpmanifold.statistic import STATISTICS
 from dpmanifold.stats import copies, ranges
-from dpmanifold.stats.copies import COPY_ALARM, copy_faults, draws_of
+from dpmanifold.stats.copies import COPY_ALARM, copy_faults
+from dpmanifold.stats.examine import examine
 from dpmanifold.stats.ranges import FALSE_ALARM, MOST_DRAWS, limits_of_features
 
 MAPS = {
@@ -120,12 +120,14 @@ def test_honest_draws_are_refused_no_more_often_than_stated(name, monkeypatch):
     assert refusals(name, lambda size: Tail("gaussian", 0.05, size)) > stats.binom.isf(1e-6, 300, 0.1)
 
 
-def test_no_recipe_has_more_draws_than_share_the_false_alarm():
-    def draws(recipe):
-        return 1 + (0 if recipe.step is None else draws(recipe.step))
-
+def test_no_query_has_more_draws_than_share_the_false_alarm():
+    """The most: a median in a ball found first, by two searches of six halvings each and a count at the end of both."""
+    far, X = Ball(Euclidean(2), [0.0, 0.0], 50.0), np.random.default_rng(0).normal(3.0, 0.05, (50_000, 2))
+    median = dpm.private_median(X, far, GDP(2.0), refine=True, units=EACH_RECORD)
+    outputs = examine(median).outputs
+    assert len(outputs) == (1 + 6 + 1) + 1 + (6 + 1) + 1
     # One share is left for what a conclusion checks besides: the counts of classes.
-    assert max(draws(recipe) for one in STATISTICS.own() for recipe in one.recipes()) <= MOST_DRAWS - 1
+    assert len(outputs) <= MOST_DRAWS - 1
     assert FALSE_ALARM == 1e-9
 
 
@@ -198,12 +200,15 @@ def test_honest_groups_are_no_copies_even_with_equal_units(ball, estimand, monke
     """All groups hold the same records: their draws are as near as draws come. A looser rule takes some for copies."""
     X = ball.space.exp_coords(ball.center, np.full((60, ball.space.dim), 0.1))
 
+    def named(number, outputs):
+        return [(f"{number}: {output.step.statistic}", output) for output in outputs]
+
     def drawn(seed):
         test = dpm.private_k_sample_test(
             X, np.arange(60) % 3, ball, GDP(1.0), classes=[0, 1, 2], estimand=estimand, units=EACH_RECORD, rng=seed,
             arithmetic="exact",
         )  # fmt: skip
-        return [one for number, group in enumerate(test.released) for one in draws_of(group, f"{number}: ")]
+        return [one for number, group in enumerate(test.released) for one in named(number, examine(group).outputs)]
 
     draws = [drawn(seed) for seed in range(60)]
     assert not any(copy_faults(found) for found in draws)

@@ -10,7 +10,9 @@ from scipy import stats
 import dpmanifold as dpm
 from dpmanifold import EACH_RECORD, GDP, SPD, ZCDP, ApproxDP, Ball, Euclidean, PromiseError, PureDP, Sphere
 from dpmanifold.noise.source import SimulationSource
-from dpmanifold.stats.draws import Bits
+from dpmanifold.statistic import Header
+from dpmanifold.stats.draws import Bits, Hidden
+from dpmanifold.stats.program import exhausted
 from dpmanifold.stats.refine import Refinement, Wanted
 from dpmanifold.stats.search import RadiusSearch
 
@@ -53,6 +55,16 @@ def test_a_naive_search_is_rejected():
 # -------------------------------------------------------------------- the search knows its noise
 
 
+def counted(search, away):
+    """How many units each radius of a search holds; the last is the outer one."""
+    return np.append(np.searchsorted(np.sort(away), search.radii[:-1], side="right"), len(away)).astype(float)
+
+
+def searched(search, away, bits):
+    """The place of the radius that a search ends with."""
+    return exhausted(search.find(Hidden(lambda: counted(search, away))), lambda draw: draw.draw(bits))[0]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "share"),
@@ -72,7 +84,7 @@ def test_the_radius_found_holds_as_many_units_as_is_said(n, share):
     away = np.sort(np.random.default_rng(0).random(n)) ** 2  # spread over the whole grid: the hardest case
     bits, runs, short = Bits(SimulationSource(1), False, False), 4000, 0
     for _ in range(runs):
-        found = search.find(away, bits)
+        found = searched(search, away, bits)
         inside = n if found == len(search.radii) - 1 else (away <= search.radii[found]).sum()
         short += inside < search.wanted - search.error
     assert stats.binomtest(short, runs, 0.001, alternative="greater").pvalue > 1e-6
@@ -85,7 +97,7 @@ def test_the_radius_found_holds_as_many_units_as_is_said(n, share):
 
     wrong = Careless(3, n, 1.0, weaker, 0.99)
     for _ in range(400):
-        found = wrong.find(away, bits)
+        found = searched(wrong, away, bits)
         inside = n if found == len(wrong.radii) - 1 else (away <= wrong.radii[found]).sum()
         careless += inside < search.wanted - search.error
     assert stats.binomtest(careless, 400, 0.001, alternative="greater").pvalue < 1e-6
@@ -99,7 +111,7 @@ def test_one_unit_changes_the_search_by_no_more_than_its_share():
     rng = np.random.default_rng(0)
 
     def probabilities(away):
-        counts = search._counts(away)
+        counts = counted(search, away)
         before = np.concatenate([[0.0], counts[:-1]])
         missing = np.maximum(0.0, np.maximum(search.wanted - counts, before - search.wanted))
         weight = np.exp(-epsilon * missing / 2)
@@ -115,7 +127,7 @@ def test_one_unit_changes_the_search_by_no_more_than_its_share():
     assert worst > 0.3 * epsilon  # the search is not idle
     # What is drawn follows these probabilities (chi-square, false alarm rate 1e-6).
     bits, away = Bits(SimulationSource(3), False, False), rng.random(n) ** 2
-    drawn = np.bincount([search.find(away, bits) for _ in range(4000)], minlength=len(search.radii))
+    drawn = np.bincount([searched(search, away, bits) for _ in range(4000)], minlength=len(search.radii))
     expected = 4000 * probabilities(away)
     large = expected > 5
     observed = np.append(drawn[large], drawn[~large].sum())
@@ -168,9 +180,11 @@ def test_the_plan_forecasts_what_happens(privacy):
 
 def test_shares_compose_to_the_promise():
     for privacy in (GDP(0.5), PureDP(2.0), ApproxDP(1.0, 1e-6), ZCDP(0.1)):
-        refinement = Refinement(BALL, 5000, privacy, True, Wanted())
-        assert refinement.plan is not None
-        assert dpm.privacy.compose([refinement._cost, refinement.rest]).implies(privacy)
+        refinement = Refinement(Header(BALL, 5000, privacy), privacy, True, Wanted())
+        assert refinement.skipped is None
+        (step,) = refinement.steps()
+        assert dpm.privacy.compose([refinement._found.cost, refinement.rest]).implies(privacy)
+        assert step.statistic == "ball"
 
 
 def test_clipping_is_stated_with_a_bound_that_holds():

@@ -214,13 +214,13 @@ def payers():
 
 def fails_at_the_end(monkeypatch, problem):
     """Have a release fail when everything has been drawn."""
-    original = _resolve("dpmanifold.stats.mean.MeanPlan.release")
+    original = _resolve("dpmanifold.stats.mean.MeanProgram.draws")
 
-    def release(*arguments):
-        original(*arguments)
+    def draws(*arguments):
+        yield from original(*arguments)
         raise problem
 
-    monkeypatch.setattr("dpmanifold.stats.mean.MeanPlan.release", release)
+    monkeypatch.setattr("dpmanifold.stats.mean.MeanProgram.draws", draws)
 
 
 def assert_nothing_is_seen(error):
@@ -228,7 +228,7 @@ def assert_nothing_is_seen(error):
     assert error.__cause__ is None
     assert SECRET not in "".join(traceback.format_exception(error))
     names = {frame.name for frame in traceback.extract_tb(error.__traceback__)}
-    assert not names & {"release", "_attempted", "draw_about", "draw_mean"}
+    assert not names & {"draws", "_attempted", "exhausted", "draw_about", "draw_mean"}
 
 
 @pytest.mark.security
@@ -302,14 +302,14 @@ def test_a_curator_whose_own_function_fails_loses_nothing_more(monkeypatch):
 
 @pytest.mark.security
 def test_nothing_is_warned_of_behind_the_payment(monkeypatch, recwarn):
-    original = _resolve("dpmanifold.stats.mean.MeanPlan.release")
+    original = _resolve("dpmanifold.stats.mean.MeanProgram.draws")
 
-    def release(*arguments):
+    def draws(*arguments):
         warnings.warn(SECRET, stacklevel=1)
         np.array([1.0]) / np.array([0.0])
-        return original(*arguments)
+        return (yield from original(*arguments))
 
-    monkeypatch.setattr("dpmanifold.stats.mean.MeanPlan.release", release)
+    monkeypatch.setattr("dpmanifold.stats.mean.MeanProgram.draws", draws)
     for budget in payers().values():
         assert dpm.private_mean(CAPPED, CAP, GDP(1.0), units=EACH_RECORD, budget=budget).private
     assert not recwarn.list

@@ -11,6 +11,8 @@ import dpmanifold as dpm
 from dpmanifold.features import Shape, checked_shape
 from dpmanifold.mechanisms.shaped_noise import ShapedLength
 from dpmanifold.stats import shaped as room
+from dpmanifold.stats.draws import Hidden
+from dpmanifold.stats.program import exhausted
 from dpmanifold.stats.search import RadiusSearch
 from dpmanifold.stats.shaped import SHAPED
 from dpmanifold.stats.shaping import white_ball
@@ -183,7 +185,7 @@ def test_a_release_verifies_and_comes_back_from_json(shape, privacy):
     assert release.statistic == "shaped mean"
     assert release.arithmetic == "exact"
     assert release.estimand == "frechet"
-    assert (release.shape is None) == isinstance(shape, str)
+    assert isinstance(release.request.options["shape"], str) == isinstance(shape, str)
     found = dpm.verify(release)
     assert found.ok, found.wrong
     text = json.dumps(release.to_dict())
@@ -210,19 +212,26 @@ def test_a_shape_is_held_against_laplace_noise_too():
     assert gaussian.statistic == "mean"
 
 
+def asking(release, **options):
+    """Return a release that says that something else was asked for."""
+    request = release.request
+    return replace(release, request=replace(request, options={**request.options, **options}))
+
+
 def test_what_was_changed_is_found():
     release = shaped(X)
     step = release.steps[0]
     wrong = [
-        replace(release, shape=release.shape * np.array([[1, 1, 1, 1.5]]).T),
-        replace(release, shape=None),
+        asking(release, shape=COVARIANCE * np.array([[1, 1, 1, 1.5]]).T),
+        asking(release, shape=None),
+        asking(release, shape="private"),
         replace(release, scale=release.scale / 2),
         replace(release, value=release.value + 0.1),
         replace(release, steps=(replace(step, details={**step.details, "coverage": 0.5}),)),
         replace(release, steps=(replace(step, value=replace(step.value, radius=step.value.radius / 2)),)),
         replace(release, steps=(replace(step, ball=replace(step.ball, radius=5.0)),)),
         replace(release, steps=()),
-        replace(dpm.private_mean(X, BALL, dpm.GDP(1.0), **ONE), shape=COVARIANCE),
+        asking(dpm.private_mean(X, BALL, dpm.GDP(1.0), **ONE), shape=COVARIANCE),
     ]
     for one in wrong:
         assert not dpm.verify(one).ok
@@ -231,9 +240,7 @@ def test_what_was_changed_is_found():
 def test_the_noise_has_the_stated_covariance():
     """Draws about the same average; each coordinate's variance by chi-square, false alarms 1e-6 in all."""
     runs = 60
-    plan = SHAPED.prepared(dpm.statistic.Header(BALL, 300, dpm.GDP(1.0)), shape=COVARIANCE, project=False)
-    points = dpm.frechet.UnitPoints.of(np.zeros((300, D)), BALL)
-    draws = [plan.release(points, dpm.stats.draws.fresh_bits(seed, BALL)) for seed in range(runs)]
+    draws = [shaped(np.ones((300, D)), dpm.GDP(1.0), project=False, rng=seed) for seed in range(runs)]
     scaled = np.array([(one.value - 1) / np.sqrt(np.diag(SHAPED.noise_covariance(one))) for one in draws])
     low, high = stats.chi2.ppf([1e-6 / D / 2, 1 - 1e-6 / D / 2], runs)
     found = (scaled**2).sum(axis=0)
@@ -332,7 +339,8 @@ def test_where_a_search_ends_is_foreseen(privacy):
     search = RadiusSearch(6, 20, 1.0, privacy, 0.9)
     counts = 20 * np.minimum(1.0, 2 * search.radii)
     bits = dpm.stats.draws.fresh_bits(0, BALL)
-    ended = np.bincount([search.find_by(counts, bits) for _ in range(2000)], minlength=len(counts))
+    found = [exhausted(search.find(Hidden(lambda: counts)), lambda draw: draw.draw(bits))[0] for _ in range(2000)]
+    ended = np.bincount(found, minlength=len(counts))
     for held, right in ((counts, True), (counts - 2, False)):
         often = 2000 * search.chances(held) + 1e-3
         assert search.chances(held).sum() == pytest.approx(1.0)

@@ -42,8 +42,9 @@ from dpmanifold.inference import ConfidenceRegion, TwoSampleTest, VarianceInterv
 from dpmanifold.mechanisms import get
 from dpmanifold.records import refuse_wrong_answers
 from dpmanifold.release import DRAW_COVERED, NEIGHBOURS, NEIGHBOURS_BY_CLASS, NOT_COVERED
-from dpmanifold.stats.ball import search_of
+from dpmanifold.statistic import Decisions
 from dpmanifold.stats.check import CANNOT_KNOW
+from dpmanifold.stats.examine import replayed
 from dpmanifold.stats.mean import shrinkage_of, shrunken
 from laws.data import in_ball
 
@@ -193,7 +194,7 @@ def instead(make):
     """Put another honest result of the library in its place, which then gets the value of this one, and its draw."""
 
     def change(record):
-        own = {name: record[name] for name in ("value", "drawn")}
+        own = {name: record[name] for name in ("value", "draws")}
         record.clear()
         record.update(make().to_dict(), **own)
         record.pop("answers", None)
@@ -210,25 +211,40 @@ def nearer(record):
 
 
 def about_nearer(record):
+    """Another point that a variance was taken about, where noise of the same scale may have been drawn."""
+    drawn, grid = record["draws"][0]["numbers"][0], record["draws"][0]["grid"]
     other = private_variance(records(SPHERE), SPHERE, GDP(1.0), about=records(SPHERE)[0], **EACH).to_dict()
-    record.update({name: other[name] for name in ("details", "sensitivity", "scale", "grid")})
-    drawn = math.ldexp(round(math.ldexp(record["drawn"][0], -record["grid"])), record["grid"])
-    record.update(drawn=[drawn], value={"number": max(0.0, drawn - record["details"]["excess subtracted"])})
+    record.update({name: other[name] for name in ("details", "sensitivity", "scale", "request", "draws")})
+    grid = record["draws"][0]["grid"]
+    drawn = math.ldexp(round(math.ldexp(drawn, -grid)), grid)
+    record["draws"][0]["numbers"] = [drawn]
+    record["value"] = {"number": max(0.0, drawn - record["details"]["excess subtracted"])}
 
 
 def without_its_ball(record):
-    """A refined mean that forgets what its ball cost."""
+    """A refined mean that forgets what its ball cost, and that one was asked for."""
     record.update(steps=[], privacy=record["share"])
+    kept = {"mechanism": record["mechanism"], "shrinkage": "none"}
+    record["request"].update(options={}, ball=record["ball"], decisions=kept)
 
 
 def one_class_alone(record):
-    record.update(privacy=record["share"], details={})
+    """The mean of a class that seems to have been asked for by itself."""
+    record.update(privacy=record["share"], neighbours=NEIGHBOURS)
+    decisions = {"mechanism": record["mechanism"]}
+    record["request"] = {
+        "query": "mean",
+        "options": {},
+        "ball": record["ball"],
+        "n": record["n"],
+        "decisions": decisions,
+    }
 
 
 def all_private(record):
     """Take every mark of a simulation away."""
     record["private"] = True
-    for ball in (record["ball"], record["value"].get("ball", {})):
+    for ball in (record["ball"], record["value"].get("ball", {}), record.get("request", record)["ball"]):
         ball["simulated"] = False
     for step in record["steps"]:
         all_private(step)
@@ -249,10 +265,16 @@ def copied_mean(record):
 
 
 def another_radius(record):
-    """One step of the search's grid down."""
-    search = search_of(honest("ball"))
-    radii = search.radii * search.stretch
-    record["value"]["ball"]["radius"] = float(radii[np.argmin(np.abs(radii - record["value"]["ball"]["radius"])) + 1])
+    """The radius that follows from another last count, and which that count may have led to."""
+    last, inside = record["draws"][-2:]
+    last["numbers"][0] = inside["numbers"][0] if last["numbers"][0] < 2900 else 2900.0
+    record["value"] = made_of(record).to_dict()["value"]
+
+
+def made_of(record):
+    """What the library makes of the outputs that a release without steps states."""
+    release = Release.from_dict(record)
+    return replayed(release, release.request, Decisions(release.request.decisions)).steps[-1][0]
 
 
 def too_far_a_draw(record):
@@ -265,31 +287,33 @@ def too_far_a_draw(record):
 
 
 def made_exact(record):
-    record.update(arithmetic="exact", grid=-40, drawn=[0.0])
+    record.update(arithmetic="exact", draws=[{"numbers": [0.0], "grid": -40}])
 
 
 def forgotten(record):
     """An exact draw that says of itself that it is one of doubles."""
     record["arithmetic"] = "float"
-    del record["grid"], record["drawn"]
+    for draw in record["draws"]:
+        del draw["grid"]
 
 
 def made_up(record):
     """What an exact draw would have stated, made up for a value that was drawn in doubles."""
     other = private_mean(records(SPHERE), SPHERE, PureDP(1.0), **EACH)
     point = SPHERE.to_frame(np.array(record["value"]["point"])[None])[0]
-    drawn = np.ldexp(np.rint(np.ldexp(point, -other.grid)), other.grid)
-    record.update(arithmetic="exact", grid=other.grid, drawn=drawn.tolist())
+    grid = other.draws[0].grid
+    drawn = np.ldexp(np.rint(np.ldexp(point, -grid)), grid)
+    record.update(arithmetic="exact", draws=[{"numbers": drawn.tolist(), "grid": grid}])
 
 
 def another_variance(record):
     drawn = 0.25
-    record["drawn"] = [drawn]
+    record["draws"][0]["numbers"] = [drawn]
     record["value"]["number"] = drawn - record["details"]["excess subtracted"]
 
 
 def too_far_on_the_grid(record):
-    record["drawn"] = [50.0]
+    record["draws"][0]["numbers"] = [50.0]
     record["value"]["point"] = [50.0]
 
 
@@ -335,34 +359,33 @@ ALTERATIONS = [
     Alteration("mean", "a text for a scale", put("scale", "0.1"), "scale must be a finite number", True),
     Alteration("mean", "texts for a point", put("value/point", ["0", "0.6", "0.8"]), "value must be a finite", True),
     Alteration("mean", "a point with an axis more", put("value/point", [[0.0, 0.6, 0.8]]), "value must be", True),
-    Alteration("mean", "a detail in words", put("details/classes", "three"), "must be a finite number", True),
     Alteration("region", "a level of 1", put("level", 1.0), "level must be", True),
     Alteration("region", "a level in words", put("level", "0.95"), "level must be", True),
     # marks
     Alteration("seeded mean", "a seed forgotten", put("private", True), listed="source"),
-    Alteration("seeded refined", "a seed forgotten in one place", put("private", True), "rests on a simulation"),
+    Alteration("seeded refined", "a seed forgotten in one place", put("private", True), "private: stated False"),
     Alteration("seeded refined", "a seed forgotten everywhere", all_private, listed="source"),
-    Alteration("seeded ball", "a ball that a seed found", put("value/ball/simulated", False), "of itself"),
+    Alteration("seeded ball", "a ball that a seed found", put("value/ball/simulated", False), "does not follow"),
     Alteration("seeded ball", "a ball that a seed found, and its release", all_private, listed="source"),
-    Alteration("refined", "a step that is not private", put("steps/0/private", False), "the opposite"),
+    Alteration("refined", "a step that is not private", put("steps/0/private", False), "private: stated False"),
     Alteration(
         "mean", "something revealed", put("details", {"revealed error": 0.1, "revealed share clipped": 0.0}), "shows"
     ),
-    Alteration("mean", "half of what is revealed", put("details", {"revealed error": 0.1}), "do not belong"),
+    Alteration("mean", "half of what is revealed", put("details", {"revealed error": 0.1}), "does not belong there"),
     # promises, shares and numbers of units
-    Alteration("mean", "a stronger promise", put("privacy/epsilon", 0.01), "share of the promise"),
+    Alteration("mean", "a stronger promise", put("privacy/epsilon", 0.01), "share: stated"),
     Alteration(
         "mean",
         "a stronger promise and share",
         several(put("privacy/epsilon", 0.01), put("share/epsilon", 0.01)),
         "scale",
     ),
-    Alteration("mean", "more units", put("n", 6060), "sensitivity"),
+    Alteration("mean", "more units", put("n", 6060), "n: stated"),
     Alteration(
         "mean",
         "more units, a stronger promise, and a tolerance of nothing",
         several(put("n", 6060), put("privacy/epsilon", 0.01), put("share/epsilon", 0.01), put("tol", -1.0)),
-        "tolerance",
+        "tol: stated",
     ),
     Alteration(
         "mean",
@@ -372,52 +395,54 @@ ALTERATIONS = [
                 records(SPHERE, 6060), SPHERE, PureDP(0.01), mechanism=honest("mean").mechanism, **EACH
             )
         ),
-        listed="numbers",
+        listed="request",
     ),
-    Alteration("mean", "a smaller tolerance", put("tol", by(0.5)), "tolerance"),
-    Alteration("mean", "a larger tolerance", put("tol", by(2.0)), "tolerance"),
+    Alteration("mean", "a smaller tolerance", put("tol", by(0.5)), "tol: stated"),
+    Alteration("mean", "a larger tolerance", put("tol", by(2.0)), "tol: stated"),
     Alteration("mean", "a scale a little smaller", put("scale", by(1 - 5e-10)), "scale"),
     Alteration("mean", "a scale larger than needed", weaker, "scale"),
     Alteration("mean", "a smaller bound", put("sensitivity/value", by(1 - 1e-9)), "sensitivity"),
-    Alteration("class", "one class's share as the whole", put("privacy/mu", by(3**-0.5)), "share of the promise"),
-    Alteration("class", "fewer classes touched", put("details/classes a unit touches", 1.0), "share of the promise"),
-    Alteration("class", "more classes touched than there are", put("details/classes a unit touches", 4.0), "classes"),
-    Alteration("class", "half a class", put("details/classes a unit touches", 2.5), "classes"),
-    Alteration(
-        "class", "classes without end", put("details", {"classes": 1e300, "classes a unit touches": 1e300}), "share"
-    ),
-    Alteration("class", "more classes", put("details/classes", 5.0), listed="people"),
+    Alteration("class", "one class's share as the whole", put("privacy/mu", by(3**-0.5)), "share: stated"),
     Alteration("class", "one class alone, its share as the whole", one_class_alone, listed="outside"),
-    Alteration("region", "a stronger promise", put("release/privacy/mu", 0.5), "share of the promise"),
-    Alteration("interval", "a stronger promise", put("release/privacy/mu", 0.5), "share of the promise"),
-    Alteration("test", "a stronger promise of one group", put("first/privacy/mu", 0.5), "different things"),
+    Alteration("region", "a stronger promise", put("release/privacy/mu", 0.5), "privacy: stated"),
+    Alteration("interval", "a stronger promise", put("release/privacy/mu", 0.5), "privacy: stated"),
+    Alteration(
+        "test", "a stronger promise of one group", put("first/privacy/mu", 0.5), "different entries of 'privacy'"
+    ),
     # words
     Alteration("mean", "a rule", put("rule", "exact"), "rule"),
-    Alteration("mean", "a bound", put("sensitivity/bound", "published"), "bound"),
+    Alteration("mean", "a bound", put("sensitivity/bound", "published"), "recomputed 'sharp'"),
     Alteration("mean", "a bound of earlier versions", put("sensitivity/bound", "tight"), "sensitivity"),
-    Alteration("mean", "a proof", put("sensitivity/proof", "docs/theory/variance.md"), "proof"),
-    Alteration("mean", "what the bound is of", put("sensitivity/statistic", "gradient"), "sensitivity of"),
+    Alteration("mean", "a proof", put("sensitivity/proof", "docs/theory/variance.md"), "sensitivity: stated 'docs"),
+    Alteration("mean", "what the bound is of", put("sensitivity/statistic", "gradient"), "recomputed 'mean'"),
     Alteration("mean", "a version", put("version", "99.0"), "version"),
     Alteration("mean", "the arithmetic", put("arithmetic", "float"), "belong to", True),
     Alteration("float mean", "the arithmetic", put("arithmetic", "exact"), "belong to", True),
-    Alteration("float mean", "an arithmetic that there is not", put("arithmetic", "rounded"), "there is no 'rounded'"),
-    Alteration("mean", "the draw without its grid", drop("grid"), "belong to", True),
-    Alteration("mean", "a draw in words", put("drawn", "1, 2, 3"), "list of numbers", True),
-    Alteration("mean", "a grid beyond all doubles", put("grid", -5000), "exponent", True),
-    Alteration("mean", "a coarser grid", put("grid", lambda k: k + 1), "grid: stated"),
-    Alteration("mean", "a draw beside its grid", put("drawn", lambda z: [z[0] + 2.0**-50, *z[1:]]), "not multiples"),
-    Alteration("mean", "another draw on the grid", put("drawn", lambda z: [z[0], -z[1], z[2]]), "does not follow"),
-    Alteration("mean", "a draw with a number more", put("drawn", lambda z: [*z, 0.0]), "cannot be recomputed"),
-    Alteration("kng mean", "an exact draw of what is drawn in doubles", made_exact, "cannot be drawn exactly"),
+    Alteration("float mean", "an arithmetic that there is not", put("arithmetic", "rounded"), "stated 'rounded'"),
+    Alteration("mean", "the draw without its grid", drop("draws/0/grid"), "belong to", True),
+    Alteration("mean", "a draw in words", put("draws/0/numbers", "1, 2, 3"), "list of numbers", True),
+    Alteration("mean", "a grid beyond all doubles", put("draws/0/grid", -5000), "exponent", True),
+    Alteration("mean", "a coarser grid", put("draws/0/grid", lambda k: k + 1), "grid: stated"),
+    Alteration(
+        "mean", "a draw beside its grid", put("draws/0/numbers", lambda z: [z[0] + 2.0**-50, *z[1:]]), "not multiples"
+    ),
+    Alteration(
+        "mean", "another draw on the grid", put("draws/0/numbers", lambda z: [z[0], -z[1], z[2]]), "does not follow"
+    ),
+    Alteration(
+        "mean", "a draw with a number more", put("draws/0/numbers", lambda z: [*z, 0.0]), "cannot be recomputed"
+    ),
+    Alteration("kng mean", "an exact draw of what is drawn in doubles", made_exact, "kng draws doubles"),
     Alteration("float mean", "a draw made up for a value of doubles", made_up, listed="arithmetic"),
     Alteration("mean", "the exact draw left out", forgotten, listed="arithmetic"),
-    Alteration("variance", "another draw", put("drawn", lambda z: [z[0] + 1.0]), "does not follow"),
-    Alteration("ball", "another draw", put("drawn", lambda z: [z[0] + 1.0]), "does not follow"),
-    Alteration("region", "another draw", put("release/drawn", lambda z: [z[0] + 1.0, *z[1:]]), "does not follow"),
-    Alteration("interval", "another draw", put("release/drawn", lambda z: [z[0] + 1.0]), "does not follow"),
+    Alteration("variance", "another draw", put("draws/0/numbers", lambda z: [z[0] + 1.0]), "does not follow"),
+    Alteration("ball", "another draw", put("draws/0/numbers", lambda z: [z[0] + 1.0]), "does not follow"),
+    Alteration(
+        "region", "another draw", put("release/draws/0/numbers", lambda z: [z[0] + 1.0, *z[1:]]), "does not follow"
+    ),
+    Alteration("interval", "another draw", put("release/draws/0/numbers", lambda z: [z[0] + 1.0]), "does not follow"),
     Alteration("free line", "a draw too far, with its value", too_far_on_the_grid, "no noise of that scale"),
-    Alteration("ball", "a count beside its grid", put("details/units inside", lambda x: x + 2.0**-40), "grid of the"),
-    Alteration("mean", "the mechanism", put("mechanism", "wrapped-laplace"), "cannot"),
+    Alteration("mean", "the mechanism", put("mechanism", "wrapped-laplace"), "stated 'wrapped-laplace'"),
     Alteration("tensor", "a mechanism that does not exist", put("mechanism", "tangent-gaussian"), "mechanism"),
     Alteration("mean", "the statistic", put("statistic", "mode"), "no statistic", True),
     Alteration("mean", "a mean that calls itself a median", put("statistic", "median"), "median"),
@@ -427,9 +452,9 @@ ALTERATIONS = [
     Alteration("interval", "timing of a step", put("release/steps/0/timing", NOT_COVERED), "timing"),
     Alteration("mean", "a unit that is none", put("unit", "hospital"), "unit"),
     Alteration("mean", "a record called a unit", put("unit", "unit"), listed="people"),
-    Alteration("refined", "a record called a unit, the step's not", put("unit", "unit"), "other units"),
+    Alteration("refined", "a record called a unit, the step's not", put("unit", "unit"), "unit: stated 'record'"),
     Alteration("mean", "neighbours that are none", put("neighbours", "anybody"), "neighbours"),
-    Alteration("mean", "neighbours by class", put("neighbours", NEIGHBOURS_BY_CLASS), listed="neighbours"),
+    Alteration("mean", "neighbours by class", put("neighbours", NEIGHBOURS_BY_CLASS), "neighbours: stated"),
     Alteration(
         "variance",
         "neighbours by class",
@@ -437,86 +462,110 @@ ALTERATIONS = [
         "neighbours",
     ),
     Alteration("class", "neighbours of a mean by class", put("neighbours", NEIGHBOURS), "neighbours"),
-    Alteration("mean", "where the ball comes from", put("ball/source", "an atlas"), listed="people"),
-    Alteration("mean", "a draw said not to be moved", put("projected", False), listed="choices"),
-    Alteration("free mean", "a draw said to be moved", put("projected", True), "outside the ball"),
+    Alteration("mean", "where the ball comes from", put("ball/source", "an atlas"), "ball: stated"),
+    Alteration("mean", "a draw said not to be moved", put("projected", False), "projected: stated"),
+    Alteration("free mean", "a draw said to be moved", put("projected", True), "projected: stated"),
     Alteration("baseline", "a baseline's draw said to be moved", put("projected", True), "projected"),
     Alteration("variance", "a variance that is not kept above 0", put("projected", False), "projected"),
     Alteration("region", "a moment said to be moved", put("release/projected", True), "projected"),
     Alteration("region", "a mean said not to be moved", put("release/steps/0/projected", False), "projected"),
     # values
     Alteration("mean", "another point of the ball", put("value/point", [0.0, 0.6, 0.8]), "does not follow"),
-    Alteration("float mean", "another point of the ball", put("value/point", [0.0, 0.6, 0.8]), listed="value"),
+    Alteration("float mean", "another point of the ball", put("value/point", [0.0, 0.6, 0.8]), "does not follow"),
     Alteration("variance", "another variance with its draw", another_variance, listed="value"),
-    Alteration("mean", "a point outside the ball", put("value/point", [0.0, 0.0, -1.0]), "outside the ball"),
-    Alteration("mean", "no point at all", put("value/point", [3.0, 4.0, 5.0]), "no point"),
-    Alteration("mean", "nearly a point", put("value/point", [0.0, 0.6, 0.8000001]), "no point"),
-    Alteration("tensor", "a negative eigenvalue", put("value/point", [[1.0, 0.0], [0.0, -1.0]]), "no point"),
-    Alteration("tensor", "a matrix that is not symmetric", put("value/point", [[1.0, 0.1], [0.2, 1.0]]), "no point"),
-    Alteration("variance", "a negative variance", put("value/number", -0.1), "never below 0"),
-    Alteration("variance", "a variance beyond the ball", put("value/number", 5.0), "come to it"),
-    Alteration("pure variance", "a variance beyond the ball", put("value/number", 5.0), "come to it"),
-    Alteration("interval", "a variance beyond the ball in a step", put("release/steps/0/value/number", 9.0), "come to"),
-    Alteration("interval", "a fourth moment beyond the ball", put("release/value/number", 9.0), "come to it"),
-    Alteration("interval", "a fourth moment far below 0", put("release/value/number", -9.0), "come to it"),
+    Alteration("mean", "a point outside the ball", put("value/point", [0.0, 0.0, -1.0]), "does not follow"),
+    Alteration("mean", "no point at all", put("value/point", [3.0, 4.0, 5.0]), "does not follow"),
+    Alteration("mean", "nearly a point", put("value/point", [0.0, 0.6, 0.8000001]), "does not follow"),
+    Alteration("tensor", "a negative eigenvalue", put("value/point", [[1.0, 0.0], [0.0, -1.0]]), "does not follow"),
     Alteration(
-        "region", "a moment beyond the ball", put("release/value/matrix", [[9.0, 0.0], [0.0, 0.1]]), "come to it"
+        "tensor", "a matrix that is not symmetric", put("value/point", [[1.0, 0.1], [0.2, 1.0]]), "does not follow"
     ),
-    Alteration("region", "a moment far below 0", put("release/value/matrix", [[0.1, 2.0], [2.0, 0.1]]), "come to it"),
-    Alteration("free line", "a draw too far", put("value/point", [50.0]), "value: no noise"),
+    Alteration("variance", "a negative variance", put("value/number", -0.1), "does not follow"),
+    Alteration("variance", "a variance beyond the ball", put("value/number", 5.0), "does not follow"),
+    Alteration("pure variance", "a variance beyond the ball", put("value/number", 5.0), "does not follow"),
+    Alteration(
+        "interval", "a variance beyond the ball in a step", put("release/steps/0/value/number", 9.0), "does not follow"
+    ),
+    Alteration("interval", "a fourth moment beyond the ball", put("release/value/number", 9.0), "does not follow"),
+    Alteration("interval", "a fourth moment far below 0", put("release/value/number", -9.0), "does not follow"),
+    Alteration(
+        "region", "a moment beyond the ball", put("release/value/matrix", [[9.0, 0.0], [0.0, 0.1]]), "does not follow"
+    ),
+    Alteration(
+        "region", "a moment far below 0", put("release/value/matrix", [[0.1, 2.0], [2.0, 0.1]]), "does not follow"
+    ),
+    Alteration("free line", "a draw too far", put("value/point", [50.0]), "does not follow"),
     Alteration("free line", "a draw outside the ball", put("value/point", [1.1]), "does not follow"),
-    Alteration("baseline", "numbers too far", put("value/point", [0.0, 90.0, 0.0]), "stored numbers so far"),
-    Alteration(
-        "tensor baseline", "numbers too far", put("value/point", [[900.0, 0.0], [0.0, 1.0]]), "stored numbers so far"
-    ),
+    Alteration("baseline", "numbers too far", put("value/point", [0.0, 90.0, 0.0]), "does not follow"),
+    Alteration("tensor baseline", "numbers too far", put("value/point", [[900.0, 0.0], [0.0, 1.0]]), "does not follow"),
     Alteration("variance", "another variance", put("value/number", 0.123), "does not follow"),
     Alteration("interval", "another fourth moment", put("release/value/number", -0.01), "does not follow"),
     Alteration("region", "another moment", put("release/value/matrix", [[0.1, 0.0], [0.0, 0.1]]), "does not follow"),
     Alteration(
-        "region", "a moment that is not symmetric", put("release/value/matrix", [[0.1, 0.2], [0.0, 0.1]]), "symmetric"
+        "region",
+        "a moment that is not symmetric",
+        put("release/value/matrix", [[0.1, 0.2], [0.0, 0.1]]),
+        "does not follow",
     ),
     Alteration(
         "region", "another mean under the moment", put("release/steps/0/value/point", [0.0, 0.6, 0.8]), "reference"
     ),
-    Alteration("ball", "a radius that is not tried", put("value/ball/radius", by(1.01)), "radius"),
+    Alteration("ball", "a radius that is not tried", put("value/ball/radius", by(1.01)), "does not follow"),
     Alteration("ball", "another radius that is tried", another_radius, listed="value"),
-    Alteration("ball", "a centre outside", put("value/ball/center", [70.0]), "outside the outer ball"),
+    Alteration("ball", "a centre outside", put("value/ball/center", [70.0]), "does not follow"),
     Alteration(
-        "ball", "a cheaper source", put("value/ball/source", "released under GDP(mu=0.01) inside: an atlas"), "source"
+        "ball",
+        "a cheaper source",
+        put("value/ball/source", "released under GDP(mu=0.01) inside: an atlas"),
+        "does not follow",
     ),
     Alteration(
         "ball",
         "another space",
         put("value/ball", lambda b: {**b, "space": "Euclidean(2)", "center": [0.0, 0.0]}),
-        "outside",
+        "does not follow",
     ),
     # details
     Alteration("ball", "less noise on the counts", put("details/count noise", by(0.5)), "count noise"),
-    Alteration("ball", "a search that cost less", put("details/search share", by(0.5)), "search share"),
-    Alteration("ball", "another coverage", put("details/coverage", 0.5), "radius"),
-    Alteration("ball", "another count of the units inside", put("details/units inside", 2900.0), listed="value"),
+    Alteration("ball", "another coverage", put("details/coverage", 0.5), "coverage: stated"),
+    Alteration(
+        "ball", "another count of the units inside", put("details/units inside", 2900.0), "units inside: stated"
+    ),
     Alteration("refined", "too few units inside", put("steps/0/details/units inside", 5.0), "units inside"),
-    Alteration("ball", "hardly any units inside", put("details/units inside", 0.0), "seems to hold so few"),
-    Alteration("pure ball", "hardly any units inside", put("details/units inside", 0.0), "seems to hold so few"),
-    Alteration("median", "hardly any in its ball", put(f"{BALL_OF_A_MEDIAN}/details/units inside", 0.0), "so few"),
+    Alteration("ball", "hardly any units inside", put("details/units inside", 0.0), "units inside: stated 0"),
+    Alteration("pure ball", "hardly any units inside", put("details/units inside", 0.0), "units inside: stated 0"),
+    Alteration(
+        "median",
+        "hardly any in its ball",
+        put(f"{BALL_OF_A_MEDIAN}/details/units inside", 0.0),
+        "units inside: stated 0",
+    ),
     Alteration("refined", "another coverage", put("steps/0/details/coverage", 0.9), "coverage"),
-    Alteration("mean", "refinement said to be skipped", put("details", {"refine skipped": 1.0}), listed="refinement"),
+    Alteration(
+        "mean", "refinement said to be skipped", put("details", {"refine skipped": 1.0}), "does not belong there"
+    ),
     Alteration("mean", "refinement skipped by halves", put("details", {"refine skipped": 0.5}), "refine skipped"),
     Alteration("ball", "fewer units inside than none", put("details/units inside", -1e9), "units inside"),
-    Alteration("ball", "more units inside than there are", put("details/units inside", 4500.0), "come to it"),
-    Alteration("pure ball", "more units inside than there are", put("details/units inside", 9e3), "come to it"),
-    Alteration("class", "more classes than anybody lists", put("details/classes", 1e7), "at most 1,000,000"),
+    Alteration("ball", "more units inside than there are", put("details/units inside", 4500.0), "units inside: stated"),
+    Alteration(
+        "pure ball", "more units inside than there are", put("details/units inside", 9e3), "units inside: stated"
+    ),
     Alteration("shrunken", "the draw left out", several(drop("raw"), drop("shrinkage")), "does not follow"),
     Alteration(
-        "shrunken", "all draws left out", several(forgotten, drop("raw"), drop("shrinkage")), listed="shrinkage"
+        "shrunken", "all draws left out", several(forgotten, drop("raw"), drop("shrinkage")), "shrinkage: stated ''"
     ),
     Alteration("shrunken", "the draw without how it was moved", drop("shrinkage"), "belong together", True),
     Alteration("shrunken", "another way to move it", put("shrinkage", "bold"), "shrinkage"),
-    Alteration("shrunken", "another value than the draw gives", put("value/point", [0.0, 0.0, 0.0]), "moved towards"),
-    Alteration("shrunken", "a draw too far, and the value it gives", too_far_a_draw, "raw: no noise"),
-    Alteration("shrunken", "another draw", put("raw/point", [9.0, 9.0, 9.0]), "moved towards"),
+    Alteration("shrunken", "another value than the draw gives", put("value/point", [0.0, 0.0, 0.0]), "does not follow"),
+    Alteration("shrunken", "a draw too far, and the value it gives", too_far_a_draw, "does not follow"),
+    Alteration("shrunken", "another draw", put("raw/point", [9.0, 9.0, 9.0]), "does not follow"),
     Alteration("refined region", "another level", put("level", 0.5), listed="choices"),
-    Alteration("refined region", "a ball that cost less", put("release/steps/0/privacy/mu", by(0.5)), "shares come"),
+    Alteration(
+        "refined region",
+        "a ball that cost less",
+        put("release/steps/0/privacy/mu", by(0.5)),
+        "the draws cost more than",
+    ),
     Alteration(
         "refined interval", "another weight", put("release/details/weight of the third power", 0.4), "recomputed"
     ),
@@ -532,33 +581,35 @@ ALTERATIONS = [
     Alteration("refined test", "two balls", put("first/steps/0/details/units inside", by(0.999)), "one ball"),
     Alteration("refined test", "one group copied", copied, "copy"),
     Alteration("ball", "a coverage above 1", put("details/coverage", 1.5), "coverage"),
-    Alteration("variance", "a nearer reference", put("details/reference to centre", -0.6), "away must be"),
+    Alteration(
+        "variance", "a nearer reference", put("details/reference to centre", -0.6), "reference to centre: stated"
+    ),
     Alteration("region", "a nearer reference with its bound and scale", nearer, "reference"),
-    Alteration("variance about", "another reference with its bound and scale", about_nearer, listed="reference"),
+    Alteration("variance about", "another reference with its bound and scale", about_nearer, listed="request"),
     Alteration("variance about", "an excess", put("details/excess subtracted", 1.0), "excess"),
     Alteration("variance", "another excess", put("details/excess subtracted", by(2.0)), "excess"),
     Alteration("interval", "an excess", put("release/steps/0/details/excess subtracted", 0.01), "excess"),
     Alteration("variance", "no details", put("details", {}), "missing"),
     # steps
-    Alteration("refined", "the step left out", put("steps", []), "share of the promise"),
+    Alteration("refined", "the step left out", put("steps", []), "less is stated to be drawn"),
     Alteration("refined", "the step left out with its cost", without_its_ball, listed="outside"),
-    Alteration("refined", "the step twice", put("steps", lambda steps: steps * 2), "from these steps"),
+    Alteration("refined", "the step twice", put("steps", lambda steps: steps * 2), "more is stated to be drawn"),
     Alteration(
         "refined",
         "another ball than the released one",
         put("ball", lambda _: honest("refined").to_dict()["steps"][0]["ball"]),
-        "ball is not",
+        "ball: stated",
     ),
-    Alteration("refined", "a step about fewer units", put("steps/0/n", 2999), "other units"),
-    Alteration("refined", "a step that cost less", put("steps/0/privacy/mu", by(0.5)), "its shares come to"),
-    Alteration("variance", "the step left out", put("steps", []), "share of the promise"),
+    Alteration("refined", "a step about fewer units", put("steps/0/n", 2999), "n: stated 2999"),
+    Alteration("refined", "a step that cost less", put("steps/0/privacy/mu", by(0.5)), "the draws cost more than"),
+    Alteration("variance", "the step left out", put("steps", []), "cannot be recomputed"),
     Alteration("region", "the step left out", put("release/steps", []), "second moment about", True),
     Alteration("interval", "a step of a step left out", steps_left_out, "fourth moment after", True),
     Alteration(
         "region",
         "a step from another recipe",
         put("release/steps", lambda _: [honest("mean").to_dict()]),
-        "mean by",
+        "request of its own",
         True,
     ),
     Alteration("interval", "less noise in a step", put("release/steps/0/scale", by(0.5)), "step 'variance': scale"),
@@ -566,14 +617,14 @@ ALTERATIONS = [
     Alteration("region", "another level", put("level", 0.5), listed="choices"),
     Alteration("interval", "another level", put("level", 0.5), listed="choices"),
     Alteration("test", "another level", put("level", 0.5), listed="choices"),
-    Alteration("test", "the groups change places", swapped, listed="choices"),
+    Alteration("test", "the groups change places", swapped, "in their order"),
     Alteration("test", "one group copied", copied, "copy"),
-    Alteration("test", "one group's mean copied", copied_mean, "copy"),
+    Alteration("test", "one group's mean copied", copied_mean, "does not follow"),
     Alteration(
         "test",
         "units of another kind in one group",
         several(put("first/unit", "unit"), put("first/steps/0/unit", "unit")),
-        "different kinds",
+        "different entries of 'unit'",
     ),
     Alteration(
         "test",
@@ -594,7 +645,7 @@ ALTERATIONS = [
     Alteration("classes", "a class more", put("classes", ["a", "b", "c"]), "classes", True),
     Alteration("regression", "less noise", put("release/scale", by(0.99)), "scale"),
     Alteration("regression", "a range upside down", put("covariate_range", [90.0, 18.0]), "range", True),
-    Alteration("regression", "another range", put("covariate_range", [18.0, 9000.0]), listed="covariate"),
+    Alteration("regression", "another range", put("covariate_range", [18.0, 9000.0]), "not what was asked for"),
     Alteration("public classes", "units of another class", put("counts", [31.0, 29.0]), listed="counts"),
     Alteration("public classes", "a class of nobody", put("counts", [60.0, 0.0]), "counts", True),
     Alteration("public classes", "more units than there are", put("counts", [31.0, 30.0]), "counts", True),

@@ -142,7 +142,7 @@ def test_a_test_is_as_exact_as_both_of_its_groups(group):
 
 def test_a_conclusion_is_as_exact_as_its_steps():
     release = CONCLUSIONS["region"]().release
-    step = replace(release.steps[0], arithmetic=FLOAT, grid=None, drawn=None)
+    step = replace(release.steps[0], arithmetic=FLOAT)
     region = dpm.ConfidenceRegion(replace(release, steps=(step,)))
     assert region.release.arithmetic == "exact"
     assert not region.is_exact

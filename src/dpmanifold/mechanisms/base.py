@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -148,21 +148,6 @@ class _Capped(Forecast):
         return np.asarray(np.minimum(self._found.quantile(q), self._most))
 
 
-class Draw(NamedTuple):
-    """What a mechanism drew: a point of the ball's frame, and the numbers that it was made from if those are exact.
-
-    Attributes
-    ----------
-    point : of the ball's frame
-    numbers : multiples of 2^grid that ideal noise was rounded to, all that leaves; None where doubles were drawn
-    grid : the exponent, or None
-    """
-
-    point: Array
-    numbers: FloatArray | None = None
-    grid: int | None = None
-
-
 class Law(Protocol):
     """What a mechanism draws from. It knows the data: it is used and dropped, never kept in a result."""
 
@@ -209,10 +194,6 @@ class Mechanism(ABC):
         """Bound how far one of n units moves the mean that it hides, in the metric of its noise."""
         return of_mean(ball, n)
 
-    def former_bound(self, ball: Ball, n: int) -> Sensitivity:
-        """Return what releases that state a "tight" bound were calibrated to, as `calibrate` takes it."""
-        return of_mean(ball, n, bound="tight")
-
     @abstractmethod
     def calibrate(self, ball: Ball, n: int, privacy: Promise, bound: Sensitivity | None = None) -> Calibration:
         """Return the scale for n units; may refuse with InvalidArgumentError what only the scale can tell.
@@ -220,10 +201,6 @@ class Mechanism(ABC):
         `bound` is the sensitivity, as a distance in the ball's frame, of another statistic whose value is a point of
         the ball; the mean's own if left out.
         """
-
-    def following(self, rule: str) -> Mechanism:
-        """Return the mechanism as it was when its releases stated this rule; itself unless its rule has changed."""
-        return self
 
     def bound(self, ball: Ball, n: int, given: Sensitivity | None) -> Sensitivity:
         """Return the bound to calibrate to, or refuse another statistic where the law is made of the units' points."""

@@ -38,14 +38,6 @@ class GradientMechanism(Mechanism):
         """Bound the change of the gradient."""
         return of_gradient(ball, n)
 
-    def former_bound(self, ball: Ball, n: int) -> Sensitivity:
-        """Bound the same change as releases did that state a "tight" bound."""
-        return of_gradient(ball, n, bound="tight")
-
-    def bound(self, ball: Ball, n: int, given: Sensitivity | None) -> Sensitivity:
-        """Return the bound to calibrate to: one of the gradient's own."""
-        return given if given == self.former_bound(ball, n) else super().bound(ball, n, given)
-
     def calibrate(self, ball: Ball, n: int, privacy: Promise, bound: Sensitivity | None = None) -> Calibration:
         """Return 2 Delta/epsilon with the gradient's sensitivity."""
         sensitivity = self.bound(ball, n, bound)

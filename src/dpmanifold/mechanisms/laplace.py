@@ -6,9 +6,6 @@ pure promise that implies them.
 
 from __future__ import annotations
 
-import copy
-from typing import Self
-
 from dpmanifold.mechanisms.base import Calibration, Mechanism, pure_epsilon
 from dpmanifold.privacy import ApproxDP, Promise, PureDP
 from dpmanifold.privacy.calibrate import laplace_scale
@@ -20,20 +17,9 @@ PURE, PROFILED = "Delta/epsilon", "exact profile"
 class LaplaceNoise(Mechanism):
     """A mechanism whose noise may be of that density in a flat space."""
 
-    by_profile: bool = True
-    """False to keep approximate promises by pure ones, as releases that state "Delta/epsilon" did."""
-
-    def following(self, rule: str) -> Self:
-        """Return one that keeps approximate promises by pure ones, where a release says that it did."""
-        if rule != PURE or not self.by_profile:
-            return self
-        other = copy.copy(self)
-        other.by_profile = False
-        return other
-
     def laplace(self, privacy: Promise, sensitivity: Sensitivity, dim: int) -> Calibration:
         """Return the calibration of noise in R^dim."""
-        if isinstance(privacy, ApproxDP) and self.by_profile:
+        if isinstance(privacy, ApproxDP):
             scale = laplace_scale(sensitivity.value, privacy, dim=dim)
             return Calibration(self.name, privacy, scale, sensitivity, PROFILED)
         scale = laplace_scale(sensitivity.value, PureDP(pure_epsilon(privacy)))

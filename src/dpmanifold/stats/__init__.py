@@ -2,7 +2,7 @@
 
 from dpmanifold.release import Clipping
 from dpmanifold.stats.asking import Terms, ask, private_statistic
-from dpmanifold.stats.averaged import AveragedStatistic, AveragePlan
+from dpmanifold.stats.averaged import AveragedStatistic, AverageProgram
 from dpmanifold.stats.ball import BALL_QUERY, private_ball
 from dpmanifold.stats.check import Verification, verify
 from dpmanifold.stats.comparison import Comparison, compare
@@ -19,6 +19,7 @@ from dpmanifold.stats.median import MEDIAN_QUERY, private_median
 from dpmanifold.stats.outlook import Outlook, plan
 from dpmanifold.stats.pair import Pair
 from dpmanifold.stats.pga import PGA, private_pga
+from dpmanifold.stats.program import Parallel, Program
 from dpmanifold.stats.query import QUERIES, Option, Query
 from dpmanifold.stats.radius import RADIUS as RADIUS
 from dpmanifold.stats.region import REGION, private_region
@@ -42,7 +43,7 @@ __all__ = [
     "JOINT_LENGTHS",
     "JOINT_MOMENTS",
     "QUERIES",
-    "AveragePlan",
+    "AverageProgram",
     "AveragedStatistic",
     "Clipping",
     "Comparison",
@@ -52,8 +53,10 @@ __all__ = [
     "Option",
     "Outlook",
     "Pair",
+    "Parallel",
     "Plan",
     "PlanRow",
+    "Program",
     "Query",
     "RefinePlan",
     "ShapePlan",

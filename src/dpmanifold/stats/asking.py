@@ -18,15 +18,17 @@ from dpmanifold.privacy.accounts import Account, Mark
 from dpmanifold.progress import bar
 from dpmanifold.registry import is_own
 from dpmanifold.release import Release
+from dpmanifold.request import Request
 from dpmanifold.statistic import Header, Statistic, refuse_unknown, statistic_named
 from dpmanifold.stats.curator import Curator
-from dpmanifold.stats.draws import Bits, fresh_bits
+from dpmanifold.stats.draws import Bits, Hidden, fresh_bits
 from dpmanifold.stats.inputs import Told, checked_question
+from dpmanifold.stats.program import Parallel, run
 from dpmanifold.stats.query import QUERIES
 from dpmanifold.stats.rehearsal import Rehearsal
 from dpmanifold.stats.requests import Question
 from dpmanifold.stats.samples import Sample, Units
-from dpmanifold.stats.settling import Draw, Payment, Request
+from dpmanifold.stats.settling import Draw, Payment, Written
 
 
 @dataclass(frozen=True)
@@ -56,13 +58,13 @@ class Terms:
         self,
         privacy: Promise,
         label: str,
-        request: Callable[[Account], Request],
+        request: Callable[[Account], Written],
         draw: Draw,
         rehearsal: Rehearsal,
     ) -> Sequence[Release]:
         """Try what others contributed, pay, then draw (:meth:`Payment.settle`)."""
 
-        def rehearsed(account: Account) -> Request:
+        def rehearsed(account: Account) -> Written:
             asked = request(account)  # or it is refused for what cannot be written down
             rehearsal.run(stored=True)
             return asked
@@ -98,34 +100,45 @@ def ask(question: Question[Any], sample: Sample[Any], ball: Ball, privacy: Promi
     """Release what a question asks of a sample, or refuse before anything is spent."""
     checked_question(ball, privacy, sample.arguments)
     terms.check(ball)
+    bits = fresh_bits(terms.rng, ball, terms.arithmetic)
     foreseen: list[tuple[Header, Any]] = []
 
     def foresee(n: int) -> None:
-        header = Header(ball, n, privacy, arithmetic=terms.arithmetic)
+        header = Header(ball, n, privacy, arithmetic=terms.arithmetic, private=bits.private)
         foreseen.append((header, question(header)))
 
     known = sample.known(ball, terms, foresee)
     asked = question.about(known.options)
-    header = Header(ball, known.n, privacy, known.unit, known.neighbours, terms.arithmetic)
-    plan = next((plan for about, plan in foreseen if about == header and not known.options), None) or asked(header)
-    if replace(plan.header, neighbours=header.neighbours) != header:
+    neighbours = sample.neighbours(known.options)
+    header = Header(ball, known.n, privacy, known.unit, neighbours, terms.arithmetic, bits.private)
+    planned = next((found for about, found in foreseen if about == header and not known.options), None)
+    program = asked(header) if planned is None else planned
+    touched = getattr(program, "touched", 1)
+    if replace(program.header, private=header.private) != header or touched != known.options.get("touched", 1):
         raise InvalidArgumentError(
-            "the plan of {name} must have the header that it is given.", name=Public(question.name)
+            "the plan of {name} must have the header that it is given, and know in how many groups a unit may be.",
+            name=Public(question.name),
         )
-    bits = fresh_bits(terms.rng, ball, terms.arithmetic)
+    options, header = asked.stated(ball), program.header
+    decided = dict(header.decisions.made)  # more is decided while it is drawn, and each time anew
 
-    def request(account: Account) -> Request:
+    def request(account: Account) -> Written:
         data = known.data(account)
-        return asked.request(plan.header, [one.id for one in data]), tuple(d for d in data if isinstance(d, Mark))
+        return asked.request(header, [one.id for one in data]), tuple(d for d in data if isinstance(d, Mark))
 
-    def drawn(points: Any, bits: Bits) -> list[Release]:
-        found = plan.release(points, bits)
-        return [found] if isinstance(found, Release) else list(found)
+    def drawn(points: Callable[[], Any], bits: Bits) -> list[Release]:
+        header.decisions.made = dict(decided)
+        found = enumerate(run(program, Hidden(points), bits))
+        groups = [(place if isinstance(program, Parallel) else None, release) for place, release in found]
+        return [
+            replace(release, request=Request(asked.name, options, ball, header.n, group, header.decisions.about(group)))
+            for group, release in groups
+        ]
 
     rehearsal = Rehearsal(
-        asked, plan.header, bits.exact, plan.steps, lambda bits: drawn(known.public(), bits), type(sample)
+        asked, header, bits.exact, program.steps, lambda bits: drawn(known.public, bits), type(sample)
     )
-    releases = terms.settle(privacy, question.name, request, lambda: drawn(known.points(), bits), rehearsal)
+    releases = terms.settle(privacy, question.name, request, lambda: drawn(known.points, bits), rehearsal)
     return Drawn(releases, known.options, known.counts)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import warnings
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,23 +19,19 @@ from dpmanifold._check import Array, FloatArray, positive_float, positive_int, s
 from dpmanifold._fallback import NUMERICAL, with_fallback
 from dpmanifold.ball import Ball, require_ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
-from dpmanifold.features.limits import Cut, of_length
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.manifolds.vectors import shorten, vector_norm
 from dpmanifold.mechanisms import Calibration, Forecast
-from dpmanifold.noise.exact import grid_of
-from dpmanifold.noise.tails import Tail
-from dpmanifold.privacy import Promise
 from dpmanifold.records import LONGEST_VECTOR, value_from_json, value_to_json
 from dpmanifold.registry import is_own
-from dpmanifold.release import DRAW_COVERED, EXACT, FLOAT, NEIGHBOURS, Release
+from dpmanifold.release import Drawn, Release
 from dpmanifold.sensitivity import Sensitivity
-from dpmanifold.statistic import Header, Kind, Prepared, Statistic, Step
-from dpmanifold.stats.additive import ADDITIVE, additive, additive_forecast, refuse_overflow
-from dpmanifold.stats.draws import Bits, checked_arithmetic, noisy, stated
-from dpmanifold.stats.grids import DOES_NOT_FOLLOW
-from dpmanifold.stats.ranges import ROUNDING, SURELY, Limits
-from dpmanifold.stats.recipes import Recipe
+from dpmanifold.statistic import STATISTICS, Header, Kind, Statistic, Step
+from dpmanifold.stats.additive import additive, additive_forecast, refuse_overflow
+from dpmanifold.stats.draws import Hidden, VectorDraw, checked_arithmetic
+from dpmanifold.stats.program import Drawing, Program, step_of
+from dpmanifold.stats.ranges import Limits, limits_of_length
+from dpmanifold.stats.steps import additive_step
 
 # What a stranger's map may raise because of the numbers that it is given; anything else is a fault, and a loss.
 _ABOUT_A_VALUE = (ArithmeticError, ValueError, LookupError)
@@ -137,7 +133,7 @@ class AveragedStatistic(Statistic):
         offset = float(np.linalg.norm(self.middle(ball)))
         return sensitivity.of_average(bound, n, self.name, self.proof, size=self.size(ball), offset=offset)
 
-    def prepared(self, header: Header, *, mechanism: Any = "auto") -> Prepared:
+    def prepared(self, header: Header, *, mechanism: Any = "auto") -> Program[UnitPoints]:
         """Choose the noise, or refuse; look once, at public points, whether `per_unit` keeps its word."""
         require_ball(header.ball)
         checked_arithmetic(header.arithmetic)
@@ -145,7 +141,7 @@ class AveragedStatistic(Statistic):
         self.refuse_wrong_map(header.ball)
         calibration = additive(self.sensitivity(header.ball, header.n), header.privacy, mechanism)
         refuse_overflow(calibration.scale)
-        return AveragePlan(self, header, calibration)
+        return AverageProgram(self, header, calibration)
 
     def refuse_wrong_words(self, ball: Ball) -> None:
         """Refuse a definition that could be spent on and then not be written, read or shown."""
@@ -234,6 +230,15 @@ class AveragedStatistic(Statistic):
             self._fill(found[start : start + _PIECE], part, ball, 0, len(part))
         return np.where(np.isfinite(found).all(axis=1, keepdims=True), found, 0.0)
 
+    def stating(self) -> dict[str, float]:
+        """Return what a release states of the options: its details, from which `as_stated` finds them again."""
+        return {}
+
+    @property
+    def registered(self) -> Statistic:
+        """The statistic as it is registered, whose options releases state; itself, if it has none."""
+        return (STATISTICS.find(self.name) or self) if self.stating() else self
+
     def average(self, points: UnitPoints) -> FloatArray:
         """Return the average of what units count for, (size,). NOT PRIVATE, and it may raise."""
         ball = points.ball
@@ -261,64 +266,44 @@ class AveragedStatistic(Statistic):
                 self._fill(found, block, ball, first, middle)
                 self._fill(found, block, ball, middle, last)
 
-    # ---------------------------------------------------------------- what verify recomputes
-
-    def recipes(self) -> Sequence[Recipe]:
-        """Return the one way it is made: a draw of its own, with the whole promise."""
-        return (Recipe(self.name, ADDITIVE, projected=False, neighbours=(NEIGHBOURS,)),)
-
     def as_stated(self, release: Release) -> AveragedStatistic:
         """Return the statistic with the options that a release states in its details; itself, if it has none."""
         return self
 
-    def calibrated(self, release: Release) -> tuple[Calibration, float]:
-        """Return the noise that the stated share asks for, and what its length surely stays below."""
-        stated = self.as_stated(release)
-        calibration = additive(stated.sensitivity(release.ball, release.n), release.share)
-        surely = float(additive_forecast(calibration, stated.size(release.ball)).quantile(SURELY))
-        return calibration, surely
-
-    def _largest(self, ball: Ball) -> float:
+    def largest(self, ball: Ball) -> float:
+        """Return a bound on the length of averages, for the grid."""
         return self.bound(ball) + float(np.linalg.norm(self.middle(ball)))
-
-    def grid(self, release: Release, calibration: Calibration) -> int | None:
-        """Return the exponent of the grid."""
-        return grid_of(release.scale, self.as_stated(release)._largest(release.ball))
 
     def limits_of(self, ball: Ball) -> Limits:
         """Return what averages of units in the ball can be: no farther from the middle than the bound."""
-        middle, bound = self.middle(ball), self.bound(ball)
+        return limits_of_length(self.size(ball), self.middle(ball), self.bound(ball))
 
-        def cuts(numbers: FloatArray) -> list[Cut]:
-            cut = of_length("length", numbers - middle)
-            return [cut._replace(most=bound + float(cut.combination @ middle))]
+    def step(self, header: Header, calibration: Calibration) -> Step:
+        """Return the one draw, as public numbers foresee it."""
+        ball = header.ball
+        return additive_step(self, header, calibration, self.error(ball, calibration).mean, self.range(ball))
 
-        return Limits(middle - bound, middle + bound, cuts)
-
-    def as_drawn(self, release: Release) -> FloatArray | None:
-        """Return the numbers that were drawn, of doubles those that the value stands for."""
-        if release.drawn is not None:
-            return release.drawn
-        return self.as_stated(release).numbers(release.value, release.ball)
-
-    def value_faults(self, release: Release, noise: float) -> list[str]:
-        """Return whether the value lies where no average and no noise carry it."""
-        stated = self.as_stated(release)
-        return stated._faults("value", stated.numbers(release.value, release.ball), release)
-
-    def drawn_faults(self, release: Release, noise: float) -> list[str]:
-        """Return whether the draw is too far, or the value not made of it."""
-        drawn, ball, stated = release.drawn, release.ball, self.as_stated(release)
-        if drawn is None or drawn.shape != (stated.size(ball),):
-            return [f"drawn: there are {stated.size(ball)} numbers in it"]
-        found = stated._faults("drawn", drawn, release)
-        made = np.asarray(stated.placed(drawn, ball))
-        follows = np.allclose(np.asarray(release.value), made, rtol=ROUNDING, atol=0)
-        return found if follows else [*found, DOES_NOT_FOLLOW]
-
-    def _faults(self, what: str, numbers: FloatArray, release: Release) -> list[str]:
-        tail = Tail(release.mechanism, release.scale, len(numbers), release.grid)
-        return self.limits_of(release.ball).faults(what, numbers, tail)
+    def draws(
+        self,
+        units: Hidden[Any],
+        header: Header,
+        calibration: Calibration,
+        steps: tuple[Release, ...] = (),
+        details: dict[str, float] | None = None,
+    ) -> Drawing[Release]:
+        """Average and draw, in the ball of the header, which is the one that the units' points are in."""
+        ball = header.ball
+        hidden = units.then(self.average, lambda points: self.middle(ball))
+        drawn: Drawn = yield VectorDraw(hidden, calibration, self.largest(ball), lambda: self.limits_of(ball))
+        value = self.placed(drawn.numbers, ball)
+        stated = {**self.stating(), **(details or {})}
+        return (
+            yield from step_of(
+                Release.of(
+                    self.registered, value, header, calibration, (drawn,), steps, stated, tol=0.0, projected=False
+                )
+            )
+        )
 
     # ---------------------------------------------------------------- for people
 
@@ -349,47 +334,26 @@ class AveragedStatistic(Statistic):
         return release.notes_on_the_ball() + ([swamped] if release.is_swamped else [])
 
 
-class AveragePlan(Prepared):
-    """One draw: an average with noise of a scale that public numbers gave."""
+class AverageProgram(Program[Any]):
+    """One draw: an average with noise of a scale that public numbers gave.
 
-    def __init__(self, statistic: AveragedStatistic, header: Header, calibration: Calibration) -> None:
-        self.statistic, self.header, self.calibration = statistic, header, calibration
+    A query about records with something beside them says by `scores` what is averaged.
+    """
 
-    @property
-    def share(self) -> Promise:
-        """What its noise keeps: all of the promise, unless a step was paid from it."""
-        return self.calibration.privacy
+    def __init__(
+        self,
+        statistic: AveragedStatistic,
+        header: Header,
+        calibration: Calibration,
+        scores: Callable[[Any], Any] | None = None,
+    ) -> None:
+        self.statistic, self.header, self.calibration, self._scores = statistic, header, calibration, scores
 
     def steps(self) -> tuple[Step, ...]:
         """Return the one draw."""
-        ball, calibration = self.header.ball, self.calibration
-        error = self.statistic.error(ball, calibration).mean
-        arithmetic = FLOAT if self.header.arithmetic == FLOAT else EXACT
-        return (
-            Step(
-                self.statistic.name, calibration.mechanism, self.share, calibration.scale, calibration.rule, error,
-                self.statistic.range(ball), exact=True, arithmetic=arithmetic,
-            ),
-        )  # fmt: skip
+        return (self.statistic.step(self.header, self.calibration),)
 
-    def release(self, points: UnitPoints, bits: Bits) -> Release:
+    def draws(self, units: Hidden[Any]) -> Drawing[Release]:
         """Average and draw."""
-        return self.drawn(points, self.statistic, bits)
-
-    def drawn(
-        self,
-        points: UnitPoints,
-        stating: AveragedStatistic,
-        bits: Bits,
-        steps: tuple[Release, ...] = (),
-        details: dict[str, float] | None = None,
-    ) -> Release:
-        """Average and draw, in the ball that the points are in; `stating` is what the release says that it is of."""
-        statistic, calibration, ball = self.statistic, self.calibration, points.ball
-        average = with_fallback(lambda: statistic.average(points), lambda: statistic.middle(ball))
-        drawn = noisy(average, calibration.mechanism, calibration.scale, statistic._largest(ball), bits)
-        timing = steps[0].timing if steps else DRAW_COVERED
-        return Release.of(
-            stating, statistic.placed(drawn.numbers, ball), self.header.inside(ball), calibration, steps, details,
-            tol=0.0, projected=False, private=bits.private, timing=timing, **stated(drawn),
-        )  # fmt: skip
+        scored = units if self._scores is None else units.then(self._scores)
+        return self.statistic.draws(scored, self.header, self.calibration)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,30 +10,34 @@ from dpmanifold._fallback import with_fallback
 from dpmanifold.ball import Ball, require_ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.frechet import UnitPoints
-from dpmanifold.inference.estimate import GAUSSIAN_MEANS
 from dpmanifold.mechanisms import choose
-from dpmanifold.privacy import Promise, PromiseError, PureDP, compose
+from dpmanifold.privacy import Promise, PromiseError, PureDP
 from dpmanifold.release import Release
-from dpmanifold.statistic import Header, Prepared, Step
+from dpmanifold.statistic import Header, Step
 from dpmanifold.stats.additive import refuse_overflow
-from dpmanifold.stats.draws import Bits, refuse_inexact
+from dpmanifold.stats.draws import Chosen, Hidden, refuse_inexact
 from dpmanifold.stats.inputs import divide
-from dpmanifold.stats.mean import MEAN, release_mean
+from dpmanifold.stats.mean import MEAN, draw_mean
 from dpmanifold.stats.moments import EXCESS, Moment
-from dpmanifold.stats.recipes import Recipe
-from dpmanifold.stats.refine import SKIPPED, Refinement, Wanted, in_smaller_ball
-from dpmanifold.stats.steps import Chosen, mean_step
+from dpmanifold.stats.program import Drawing, Program, together
+from dpmanifold.stats.refine import Refinement, Wanted
+from dpmanifold.stats.steps import mean_step
 
 
 @dataclass(frozen=True)
 class Chain:
     """A mean by Gaussian noise and moments about it, each with what came before as its step.
 
-    `rest` is what all of them may cost together; a ball that was found before is not in it.
+    Attributes
+    ----------
+    header : what it is about; its ball may be one that was released before
+    rest : what all of them may cost together; a ball that was found before is not in it
+    weights, shares : how that is shared out
+    moments : in their order
+    chosen : the mechanism of the mean
     """
 
-    ball: Ball
-    n: int
+    header: Header
     rest: Promise
     weights: tuple[float, ...]
     moments: tuple[Moment, ...]
@@ -42,60 +45,53 @@ class Chain:
     chosen: Chosen
 
     @staticmethod
-    def make(ball: Ball, n: int, rest: Promise, weights: tuple[float, ...], moments: tuple[Moment, ...]) -> Chain:
+    def make(header: Header, rest: Promise, weights: tuple[float, ...], moments: tuple[Moment, ...]) -> Chain:
         """Choose, and refuse what double precision cannot hold."""
         shares = tuple(divide(gaussian(rest), weights))
-        found = Chain(ball, n, rest, weights, moments, shares, choose(mean_name(ball), ball, n, shares[0]))
-        refuse_overflow(found.chosen[1].scale, *(step.scale for step in found._moment_steps(Header(ball, n, rest))))
+        chosen = choose(mean_name(header.ball), header.ball, header.n, shares[0])
+        found = Chain(header, rest, weights, moments, shares, chosen)
+        refuse_overflow(chosen[1].scale, *(step.scale for step in found._moment_steps()))
         return found
 
-    def suited(self, steps: tuple[Release, ...]) -> Chain:
-        """Return the chain on the ball that was released, or this one where that does not suit. Never raises."""
-        if not steps or steps[0].value is self.ball:
+    def suited(self, ball: Ball) -> Chain:
+        """Return the chain on a ball that was released, or this one where that does not suit. Never raises."""
+        if ball is self.header.ball:
             return self
-        inner: Ball = steps[0].value
         return with_fallback(
-            lambda: Chain.make(inner, self.n, self.rest, self.weights, self.moments), lambda: self,
+            lambda: Chain.make(self.header.inside(ball), self.rest, self.weights, self.moments), lambda: self,
             InvalidArgumentError, PromiseError,
         )  # fmt: skip
 
-    def _moment_steps(self, header: Header) -> tuple[Step, ...]:
+    def _moment_steps(self) -> tuple[Step, ...]:
         """Return the draws of the moments, about a mean at the edge: the largest."""
-        pairs = zip(self.moments, self.shares[1:], strict=True)
-        return tuple(moment.step(header, share, self.ball.radius, exact=False) for moment, share in pairs)
+        pairs, radius = zip(self.moments, self.shares[1:], strict=True), self.header.ball.radius
+        return tuple(moment.step(self.header, share, radius, exact=False) for moment, share in pairs)
 
-    def steps(self, header: Header) -> tuple[Step, ...]:
+    def steps(self) -> tuple[Step, ...]:
         """Return all draws, as public numbers foresee them."""
-        return (mean_step(MEAN, header.inside(self.ball), self.chosen), *self._moment_steps(header))
+        return (mean_step(MEAN, self.header, self.chosen), *self._moment_steps())
 
-    def release(
-        self,
-        points: UnitPoints,
-        header: Header,
-        bits: Bits,
-        before: tuple[Release, ...],
-        details: dict[str, float],
-    ) -> Release:
-        """Release the mean, with what came before as its steps, then the moments about it. Never raises."""
+    def draws(
+        self, units: Hidden[UnitPoints], before: tuple[Release, ...], details: dict[str, float]
+    ) -> Drawing[Release]:
+        """Draw the mean, with what came before as its steps, then the moments about it."""
         paid = [step.privacy for step in before]
-        inside = header.inside(self.ball)
 
-        def so_far(count: int) -> Promise:
-            parts = [*paid, *self.shares[:count]]
-            return parts[0] if len(parts) == 1 else compose(parts)
+        def so_far(count: int) -> Header:
+            every = count == len(self.shares)
+            return self.header if every else self.header.promising(together([*paid, *self.shares[:count]]))
 
-        mean = release_mean(points, inside.promising(so_far(1)), self.chosen, True, bits, before, details)
-        last = mean
-        for number, moment in enumerate(self.moments, start=1):
-            total = header.privacy if number == len(self.moments) else so_far(number + 1)
+        last = mean = yield from draw_mean(units, so_far(1), self.chosen, True, before, details)
+        for place, moment in enumerate(self.moments, start=1):
             extra = {EXCESS: 0.0} if EXCESS in moment.details else None
-            last = moment.after(last).release(
-                points, inside.promising(total), self.shares[number], np.asarray(mean.value), bits, (last,), extra
+            about = np.asarray(mean.value)
+            last = yield from moment.after(last).draws(
+                units, so_far(place + 1), self.shares[place], about, (last,), extra
             )
         return last
 
 
-class AboutMean(Prepared):
+class MomentsProgram(Program[UnitPoints]):
     """A smaller ball if one was asked for, a mean, and moments about it."""
 
     def __init__(
@@ -111,20 +107,20 @@ class AboutMean(Prepared):
             raise InvalidArgumentError(f'`mechanism` must be "auto" or "{mean_name(ball)}" there, got {mechanism!r}.')
         require_ball(ball)
         self.header = header
-        self._refinement = Refinement(ball, header.n, gaussian(header.privacy), refine, Wanted(mean_name(ball)))
-        self._chain = Chain.make(ball, header.n, self._refinement.rest, weights, moments)
+        self._refinement = Refinement(header, gaussian(header.privacy), refine, Wanted(mean_name(ball)))
+        self._chain = Chain.make(header, self._refinement.rest, weights, moments)
         refuse_inexact(header.arithmetic, self._chain.chosen[0], ball, self._chain.chosen[1])
 
     def steps(self) -> tuple[Step, ...]:
         """Return all draws; in the public ball, where a smaller one is looked for first."""
-        return (*self._refinement.steps(self.header), *self._chain.steps(self.header))
+        return (*self._refinement.steps(), *self._chain.steps())
 
-    def release(self, points: UnitPoints, bits: Bits) -> Release:
-        """Release them one after the other."""
-        steps = self._refinement.find(points, self.header, bits)
-        chain = self._chain.suited(steps)
-        moved = points if chain.ball is self.header.ball else self._refinement.move(steps, points)
-        return chain.release(moved, self.header, bits, steps, self._refinement.details)
+    def draws(self, units: Hidden[UnitPoints]) -> Drawing[Release]:
+        """Draw them one after the other."""
+        ball, moved, before = yield from self._refinement.find(units)
+        chain = self._chain.suited(ball)
+        there = units if chain is self._chain else moved
+        return (yield from chain.draws(there, before, self._refinement.details))
 
 
 def gaussian(privacy: Promise) -> Promise:
@@ -140,14 +136,3 @@ def gaussian(privacy: Promise) -> Promise:
 def mean_name(ball: Ball) -> str:
     """Return the Gaussian mechanism of a space."""
     return "wrapped-gaussian" if ball.space.is_hadamard else "riemannian-gaussian"
-
-
-def gaussian_mean_recipe() -> Recipe:
-    """Return how the mean that moments are about is made."""
-    return Recipe(MEAN.name, GAUSSIAN_MEANS, optional=(SKIPPED,), projected=True)
-
-
-def moment_recipes(moment: Moment, shares: tuple[float, ...], step: Recipe, relations: Sequence[str]) -> list[Recipe]:
-    """Return how a moment by Gaussian noise is made, by itself and in a smaller ball."""
-    plain = Recipe(moment.name, ("gaussian",), shares, step, moment.details, (), moment.projected, tuple(relations))
-    return [plain, in_smaller_ball(plain)]

@@ -1,13 +1,17 @@
-"""How noise is drawn behind the spend: exactly, on a public grid, or in doubles (theory: exact noise).
+"""Draws: everything that leaves a private call, each a noisy output with its cost (theory: exact noise).
 
-A release of the library's own bits is exact wherever its mechanism allows. Simulations with a seed keep the same laws
-in doubles, which are faster, unless exact ones are asked for.
+A draw holds what it hides and how noise is added: exactly, on a public grid, or in double precision. A release of the
+library's own bits is exact wherever its mechanism allows. Simulations with a seed keep the same laws in double
+precision, which is faster, unless exact draws are asked for.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, NamedTuple
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -15,19 +19,33 @@ from dpmanifold import frechet
 from dpmanifold._check import Array, FloatArray, shown
 from dpmanifold._fallback import with_fallback
 from dpmanifold.ball import Ball
-from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.errors import DPManifoldError, InvalidArgumentError
 from dpmanifold.frechet import UnitPoints
-from dpmanifold.mechanisms import Calibration, Mechanism
-from dpmanifold.mechanisms.base import FRECHET, Draw
+from dpmanifold.mechanisms import Calibration, Forecast, Mechanism
+from dpmanifold.mechanisms.base import FRECHET
 from dpmanifold.mechanisms.vector import VectorMechanism
-from dpmanifold.noise.exact import grid_of, noisy_vector
+from dpmanifold.noise import RiemannianGaussian, RiemannianLaplace
+from dpmanifold.noise.distance import DistanceLaw
+from dpmanifold.noise.exact import grid_of, likeliest, noisy_vector
 from dpmanifold.noise.source import RandomSource, Rng, as_source
-from dpmanifold.privacy import PromiseError
-from dpmanifold.release import DRAW_COVERED, EXACT, FLOAT, NOT_COVERED, Release
+from dpmanifold.noise.tails import Tail
+from dpmanifold.privacy import Promise, PromiseError
+from dpmanifold.release import EXACT, FLOAT, Drawn
+from dpmanifold.stats.ranges import SURELY, Limits, baseline_faults, is_beyond
 
 AUTO = "auto"
 # Whether a smaller scale would help is seen at this share of the calibrated one.
 _TINY = 1e-6
+_RADIAL: dict[str, type[DistanceLaw]] = {"laplace": RiemannianLaplace, "gaussian": RiemannianGaussian}
+# On curved spaces quantiles so near to 0 are quadratures, and volumes are those of flat balls: half of it is on the
+# safe side.
+_CURVED = 0.5
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+Chosen = tuple[Mechanism, Calibration, Forecast]
+"""A mechanism, its scale and what to expect of it: what :func:`dpmanifold.mechanisms.choose` returns."""
 
 
 class Bits(NamedTuple):
@@ -72,22 +90,278 @@ def refuse_inexact(arithmetic: str, mechanism: Mechanism, ball: Ball, calibratio
         )
 
 
-# -------------------------------------------------------------------- means
+# -------------------------------------------------------------------- what is hidden
 
 
-def draw_mean(ball: Ball, mechanism: Mechanism, calibration: Calibration, points: UnitPoints, bits: Bits) -> Draw:
-    """Solve the mean of points in the ball's frame and draw about it."""
-    origin = ball.frame.origin
+class Hidden(Generic[T]):
+    """Something that is computed of the records. NOT PRIVATE: it is computed once a draw is made of it, and not before.
 
-    def solved() -> Array:
-        mean = hidden_mean(ball, mechanism, points)
-        if ball.frame.check(mean) is not None:
-            raise FloatingPointError("what was solved is no point")
-        return mean
+    A program passes it on without looking at it.
 
-    # Other means are averages of the points themselves, which the mechanism gets anyway.
-    mean = with_fallback(solved, lambda: origin) if mechanism.estimand == FRECHET else origin
-    return draw_about(ball, mechanism, calibration, mean, points, bits)
+    Parameters
+    ----------
+    compute : gives it; whatever that raises is a loss
+    """
+
+    def __init__(self, compute: Callable[[], T]) -> None:
+        self._compute = compute
+        self._known: list[T] = []
+
+    def then(self, compute: Callable[[T], U], fallback: Callable[[T], U] | None = None) -> Hidden[U]:
+        """Return what is computed of it, or the public value that stands in where that fails numerically."""
+
+        def total() -> U:
+            value = self.reveal()
+            if fallback is None:
+                return compute(value)
+            return with_fallback(lambda: compute(value), lambda: fallback(value))
+
+        return Hidden(total)
+
+    def reveal(self) -> T:
+        """Return it: for draws alone."""
+        if not self._known:
+            self._known.append(self._compute())
+        return self._known[0]
+
+
+# -------------------------------------------------------------------- draws
+
+
+class Draw(ABC):
+    """A noisy output.
+
+    Attributes
+    ----------
+    share : what it costs
+    grid : the exponent of the public grid of exact draws; None where there are none
+    """
+
+    share: Promise
+    grid: int | None
+
+    @abstractmethod
+    def draw(self, bits: Bits) -> Drawn:
+        """Compute what is hidden and draw, once."""
+
+    @abstractmethod
+    def faults(self, drawn: Drawn) -> list[str]:
+        """Return why no units in the ball and no noise come to these numbers, which lie on the grid."""
+
+    def apart(self, one: Drawn, other: Drawn) -> float:
+        """Return how far apart two outputs are, where the noise is."""
+        return float(np.linalg.norm(one.numbers - other.numbers))
+
+    def nearest(self, drawn: Drawn, alarm: float) -> float:
+        """Return how near such an output comes to given numbers with that probability at most; below 0 if it may."""
+        return -1.0
+
+
+@dataclass(frozen=True, eq=False)
+class VectorDraw(Draw):
+    """Numbers plus noise: normal, or Laplace's with a density of exp(-|z|/scale).
+
+    Attributes
+    ----------
+    hidden : the numbers, (size,)
+    calibration : the law ("gaussian" or "laplace"), its scale and what it costs
+    largest : a public bound on their length, for the grid
+    limits : returns what the numbers can be
+    """
+
+    hidden: Hidden[FloatArray]
+    calibration: Calibration
+    largest: float
+    limits: Callable[[], Limits]
+
+    @property
+    def share(self) -> Promise:  # type: ignore[override]
+        """What it costs."""
+        return self.calibration.privacy
+
+    @property
+    def grid(self) -> int:  # type: ignore[override]
+        """The exponent of the grid."""
+        return grid_of(self.calibration.scale, self.largest)
+
+    def draw(self, bits: Bits) -> Drawn:
+        """Add noise to the numbers."""
+        law, scale, source = self.calibration.mechanism, self.calibration.scale, bits.source
+        numbers = np.atleast_1d(np.asarray(self.hidden.reveal(), dtype=np.float64))
+        if bits.exact:
+            return Drawn(noisy_vector(numbers, law, scale, self.grid, source), self.grid)
+        if law == "laplace":
+            length = scale * source.exponential(len(numbers)).sum()
+            return Drawn(numbers + length * source.direction((), len(numbers)))
+        return Drawn(numbers + scale * source.normal(numbers.shape))
+
+    def tail(self, drawn: Drawn) -> Tail:
+        """Return how far noise carries numbers."""
+        return Tail(self.calibration.mechanism, self.calibration.scale, len(drawn.numbers), drawn.grid)
+
+    def faults(self, drawn: Drawn) -> list[str]:
+        """Return which numbers lie where no average and no noise carry them."""
+        limits = self.limits()
+        if drawn.numbers.shape != limits.low.shape:
+            return [f"drawn: there are {len(limits.low)} numbers in it"]
+        return limits.faults("drawn", drawn.numbers, self.tail(drawn))
+
+    def nearest(self, drawn: Drawn, alarm: float) -> float:
+        """Return how near noise comes to given numbers."""
+        return self.tail(drawn).nearest(alarm)
+
+
+@dataclass(frozen=True, eq=False)
+class PointDraw(Draw):
+    """A point of the ball's frame, by a mechanism that hides a mean of the units.
+
+    Attributes
+    ----------
+    ball : the ball that the units' points are in
+    chosen : the mechanism, its scale and what to expect of it
+    units : their points
+    """
+
+    ball: Ball
+    chosen: Chosen
+    units: Hidden[UnitPoints]
+
+    @property
+    def share(self) -> Promise:  # type: ignore[override]
+        """What it costs."""
+        return self.chosen[1].privacy
+
+    @property
+    def grid(self) -> int | None:  # type: ignore[override]
+        """The exponent of the mechanism's grid; None where it draws doubles."""
+        mechanism, calibration, _ = self.chosen
+        return mechanism.grid(self.ball, calibration) if mechanism.offers_exact(self.ball, calibration) else None
+
+    def draw(self, bits: Bits) -> Drawn:
+        """Solve the mean of the points and draw about it."""
+        points, (mechanism, calibration, _) = self.units.reveal(), self.chosen
+        # Other means are averages of the points themselves, which the mechanism gets anyway.
+        mean = self.ball.frame.origin if mechanism.estimand != FRECHET else self._solved(points)
+        return draw_about(self.ball, mechanism, calibration, mean, points, bits)
+
+    def _solved(self, points: UnitPoints) -> Array:
+        frame = self.ball.frame
+
+        def solved() -> Array:
+            mean = hidden_mean(self.ball, self.chosen[0], points)
+            if frame.check(mean) is not None:
+                raise FloatingPointError("what was solved is no point")
+            return mean
+
+        return with_fallback(solved, lambda: frame.origin)
+
+    def place(self, drawn: Drawn) -> Array:
+        """Return the point of the frame that was drawn, the origin in place of what is none: post-processing.
+
+        A baseline's numbers need not be a point.
+        """
+        return with_fallback(lambda: self._placed(drawn), lambda: self.ball.frame.origin)
+
+    def _placed(self, drawn: Drawn) -> Array:
+        if drawn.grid is not None:
+            return self.chosen[0].place(self.ball, drawn.numbers)
+        return drawn.numbers.view(self._doubles.dtype).reshape(self._doubles.shape)
+
+    @property
+    def _doubles(self) -> Array:
+        """What doubles are drawn as: a point of the frame, by baselines the numbers that a point is stored as."""
+        return self.ball.space.origin if self.chosen[0].baseline else self.ball.frame.origin
+
+    def faults(self, drawn: Drawn) -> list[str]:
+        """Return whether the point is farther away than noise carries one."""
+        ball, (mechanism, _, forecast) = self.ball, self.chosen
+        size = mechanism.size(ball) if drawn.grid is not None else _as_doubles(self._doubles).size
+        if drawn.numbers.shape != (size,):
+            return [f"drawn: there are {size} numbers in it"]
+        noise, point = float(forecast.quantile(SURELY)), self.place(drawn)
+        if mechanism.baseline:
+            stored = ball.space.stored
+            return [] if stored is None else baseline_faults(ball, stored.carried(ball.center, point), noise)
+        far = is_beyond(ball.in_frame, point, ball.radius + noise)
+        return ["drawn: no noise of that scale carries a draw so far from the ball"] if far else []
+
+    @property
+    def _on_space(self) -> bool:
+        """Whether noise is on a curved space, and not on the numbers themselves."""
+        return not (self.ball.space.is_flat or isinstance(self.chosen[0], VectorMechanism))
+
+    def apart(self, one: Drawn, other: Drawn) -> float:
+        """Return how far apart two outputs are, where the noise is."""
+        if not self._on_space:
+            return super().apart(one, other)
+        return float(self.ball.frame.dist(self.place(one), self.place(other)))
+
+    def nearest(self, drawn: Drawn, alarm: float) -> float:
+        """Return how near a draw comes to given numbers; below 0 where the mechanism's law is not known."""
+        (mechanism, calibration, _), frame = self.chosen, self.ball.frame
+        if mechanism.noise not in _RADIAL:
+            return super().nearest(drawn, alarm)
+        size = frame.dim if self._on_space else len(drawn.numbers)
+        found = Tail(mechanism.noise, calibration.scale, size, drawn.grid).nearest(alarm)
+        if not self._on_space:
+            return found
+        # Where there is no curvature above 0 the law is spread out more than on a flat space.
+        if frame.curvature[1] > 0:
+            try:
+                law = _RADIAL[mechanism.noise](frame, frame.origin, calibration.scale)
+                found = min(found, float(law.radius.quantile(alarm)))
+            except DPManifoldError:  # of products the law of a distance is not known: draws that are equal are copies
+                found = min(found, 0.0)
+        return _CURVED * found
+
+
+@dataclass(frozen=True, eq=False)
+class ChoiceDraw(Draw):
+    """One of several places, by the exponential mechanism: the fewer units must move to make it right, the likelier.
+
+    Attributes
+    ----------
+    missing : how many units must move for each place, as exact numbers
+    count : how many places there are
+    epsilon : of the pure promise that it keeps
+    share : what it costs
+    """
+
+    missing: Hidden[Sequence[Fraction]]
+    count: int
+    epsilon: float
+    share: Promise
+    grid: int = 0
+
+    def draw(self, bits: Bits) -> Drawn:
+        """Choose."""
+        units = self.missing.reveal()
+        if bits.exact:
+            rate = Fraction(self.epsilon) / 2
+            return Drawn(np.array([float(likeliest([-rate * one for one in units], bits.source))]), self.grid)
+        scores = -self.epsilon * np.array(units, dtype=np.float64) / 2
+        # The largest of these sums is where the mechanism's draw falls: minus log of an exponential is Gumbel's law.
+        return Drawn(np.array([float(np.argmax(scores - np.log(bits.source.exponential(self.count))))]))
+
+    def faults(self, drawn: Drawn) -> list[str]:
+        """Return whether there is no such place."""
+        return [] if drawn.numbers.shape == (1,) and drawn.numbers[0] in range(self.count) else ["drawn: no such place"]
+
+
+def draw_about(
+    ball: Ball, mechanism: Mechanism, calibration: Calibration, mean: Array, points: UnitPoints, bits: Bits
+) -> Drawn:
+    """Draw about a point of the frame: once, and whatever goes wrong meanwhile, the release is lost."""
+    if bits.exact and mechanism.offers_exact(ball, calibration):
+        numbers = mechanism.numbers(ball, calibration, mean, points, bits.source)
+        return Drawn(numbers, mechanism.grid(ball, calibration))
+    drawn = mechanism.draw(ball, calibration, mean, points, bits.source)
+    return Drawn(_as_doubles(with_fallback(lambda: drawn, lambda: ball.frame.origin)))
+
+
+def _as_doubles(point: Array) -> FloatArray:
+    """Return the numbers that an array of a point holds, of complex ones two each, on one axis."""
+    return np.ascontiguousarray(point).view(np.float64).ravel()
 
 
 def hidden_mean(ball: Ball, mechanism: Mechanism, points: UnitPoints) -> Array:
@@ -99,62 +373,6 @@ def hidden_mean(ball: Ball, mechanism: Mechanism, points: UnitPoints) -> Array:
     return ball.in_frame.pull_in(mean[None])[0] if mechanism.needs_inside else mean
 
 
-def draw_about(
-    ball: Ball, mechanism: Mechanism, calibration: Calibration, mean: Array, points: UnitPoints, bits: Bits
-) -> Draw:
-    """Draw about a point of the frame: once, and whatever goes wrong meanwhile, the release is lost.
-
-    What is made of the draw afterwards is a function of it alone: the frame's origin stands in for what is no point.
-    """
-    origin = ball.frame.origin
-    if bits.exact and mechanism.offers_exact(ball, calibration):
-        numbers = mechanism.numbers(ball, calibration, mean, points, bits.source)
-        point = with_fallback(lambda: mechanism.place(ball, numbers), lambda: origin)
-        return Draw(point, numbers, mechanism.grid(ball, calibration))
-    drawn = mechanism.draw(ball, calibration, mean, points, bits.source)
-    return Draw(with_fallback(lambda: drawn, lambda: origin))
-
-
 def tolerance_of(mechanism: Mechanism, ball: Ball, n: int) -> float:
     """Return the public tolerance that a mean is solved to; 0 where none is solved."""
     return frechet.default_tol(ball, n) if mechanism.estimand == FRECHET else 0.0
-
-
-def timing_of(mechanism: Mechanism, steps: tuple[Release, ...]) -> str:
-    """Say what the running time tells: the draw's own, unless a step's depends on the data."""
-    fine = mechanism.covers_timing and all(step.timing == DRAW_COVERED for step in steps)
-    return DRAW_COVERED if fine else NOT_COVERED
-
-
-# -------------------------------------------------------------------- numbers
-
-
-class Noisy(NamedTuple):
-    """Numbers with noise, (d,), and the exponent of the grid they were rounded to; None where they are doubles."""
-
-    numbers: FloatArray
-    grid: int | None
-
-
-def noisy(values: FloatArray | float, law: str, scale: float, largest: float, bits: Bits) -> Noisy:
-    """Add noise to numbers (d,) or to one: "gaussian", or "laplace" with a density of exp(-|z|/scale).
-
-    Parameters
-    ----------
-    largest : a public bound on their size, for the grid
-    """
-    v = np.atleast_1d(np.asarray(values, dtype=np.float64))
-    if bits.exact:
-        grid = grid_of(scale, largest)
-        return Noisy(noisy_vector(v, law, scale, grid, bits.source), grid)
-    if law == "laplace":
-        length = scale * bits.source.exponential(len(v)).sum()
-        return Noisy(v + length * bits.source.direction((), len(v)), None)
-    return Noisy(v + scale * bits.source.normal(v.shape), None)
-
-
-def stated(drawn: Draw | Noisy) -> dict[str, Any]:
-    """Return what a release states about its arithmetic."""
-    if drawn.numbers is None or drawn.grid is None:
-        return {"arithmetic": FLOAT}
-    return {"arithmetic": EXACT, "grid": drawn.grid, "drawn": drawn.numbers}

@@ -1,20 +1,31 @@
-"""One release held against its recipe: what the library would have stated in its place."""
+"""One release held against what the library makes of its request and its outputs (:mod:`dpmanifold.stats.program`)."""
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass, field
+import math
+from collections.abc import Iterator
+from dataclasses import astuple, dataclass, field, fields
+from typing import Any
+
+import numpy as np
 
 from dpmanifold.ball import Ball
-from dpmanifold.errors import InvalidArgumentError, PromiseError
-from dpmanifold.mechanisms import Calibration
+from dpmanifold.errors import InvalidDataError, PromiseError
 from dpmanifold.privacy import Promise
 from dpmanifold.privacy.amounts import cost_of, fits
-from dpmanifold.release import NEIGHBOURS_BY_CLASS, RELEASED, REVEALED, Release
-from dpmanifold.statistic import Kind
-from dpmanifold.stats.ball import attempted
-from dpmanifold.stats.grids import arithmetic_faults
-from dpmanifold.stats.ranges import same_number
-from dpmanifold.stats.recipes import VERSIONS, Recipe, classes_touched, granted, recipes_of, together
+from dpmanifold.release import RELEASED, REVEALED, Release
+from dpmanifold.request import Request
+from dpmanifold.sensitivity import Sensitivity
+from dpmanifold.statistic import Decisions, Header
+from dpmanifold.stats.grids import on_grid
+from dpmanifold.stats.program import Output, Replayed, replay
+from dpmanifold.stats.query import query_named
+from dpmanifold.stats.ranges import QUADRATURE, rounding_of, same_number
+
+# The same numbers made into a point on another machine: relative to the largest of them.
+DRAWN_ROUNDING = 1e-9
+# What is not compared: outputs and steps are looked at by themselves, and nobody can recompute the others.
+_NOT_COMPARED = ("draws", "steps", "request", "receipt", "unregistered")
 
 
 @dataclass
@@ -23,24 +34,13 @@ class Findings:
 
     good: list[str] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
+    outputs: list[Output] = field(default_factory=list)
 
     def add(self, other: Findings, name: str) -> None:
         """Take over what was found about a part."""
         self.good += [name + text for text in other.good]
         self.wrong += [name + text for text in other.wrong]
-
-    def same(self, what: str, stated: float, computed: float) -> None:
-        """Compare a number with what it should be, to rounding."""
-        if same_number(stated, computed):
-            self.good.append(f"{what}: {computed:.6g}")
-            return
-        short, full = (f"{stated:.6g}", f"{computed:.6g}"), (repr(stated), repr(computed))
-        told, right = short if short[0] != short[1] else full
-        self.wrong.append(f"{what}: stated {told}, recomputed {right}")
-
-    def same_words(self, what: str, stated: str, computed: str) -> None:
-        """Compare words with what they should be."""
-        self.require(stated == computed, f"{what}: stated {stated!r}, recomputed {computed!r}")
+        self.outputs += other.outputs
 
     def require(self, holds: object, otherwise: str) -> None:
         """Note what is wrong if something does not hold."""
@@ -50,52 +50,136 @@ class Findings:
 
 def examine(release: Release) -> Findings:
     """Return what a release that stands by itself states rightly and wrongly."""
-    found = recipes_of(release)
-    if not found:
-        steps = ", ".join(step.statistic for step in release.steps) or "none"
-        raise InvalidArgumentError(f"the library makes no {release.statistic} from these steps: {steps}")
-    total = granted(release)
-    fitting = [recipe for recipe in found if same_promise(release.share, recipe.divided(total)[recipe.before])]
-    fitting = [recipe for recipe in fitting if not _other_details(release, recipe)] or fitting or found[:1]
-    findings = _by_first_that_fits(release, fitting, total)
-    if _first_ball(release).source.startswith(RELEASED):
+    request = release.request
+    if request is None:
+        raise InvalidDataError("it does not say what was asked for")
+    decisions = Decisions(request.decisions, request.group)
+    found = replayed(release, request, decisions)
+    findings = Findings(outputs=found.outputs, wrong=found.faults)
+    unmade = sorted(request.decisions.keys() - decisions.asked)
+    findings.require(not unmade, f"decisions that nobody makes: {', '.join(unmade)}")
+    for computed, stated in found.steps:
+        name = "" if stated is release else f"step {stated.statistic!r}: "
+        differences = list(_differences(stated, computed))
+        findings.wrong += [name + text for text in differences]
+        if not differences:
+            findings.good.append(f"{name}{_agreeing(stated)}")
+    for output in found.outputs:
+        name = "" if output.step is release else f"step {output.step.statistic!r}: "
+        findings.wrong += [name + fault for fault in _faults(output)]
+    findings.require(release.unit in ("record", "unit"), f"unit: a {release.unit!r} is not what the library protects")
+    findings.require(
+        not (release.private and (_is_revealed(release) or request.ball.simulated)),
+        "it calls itself private but rests on a simulation, or shows something of the data",
+    )
+    if not findings.wrong:
+        findings.good.append(f"the draws together cost no more than the stated {release.privacy}")
+        findings.good.append("values: ones that follow from what was drawn, and that could have been drawn")
+    if request.ball.source.startswith(RELEASED):
         findings.good.append("the ball was itself released before: what that cost comes on top of this promise")
     _compare_receipt(release, findings)
     return findings
 
 
-def _by_first_that_fits(release: Release, recipes: list[Recipe], total: Promise) -> Findings:
-    """Return what is found by the recipe that it was made by: several may share alike, and differ in what came before.
-
-    Of none it was made by, what the first of them says.
-    """
-    found: list[Findings] = []
-    refused: list[InvalidArgumentError] = []
-    for recipe in recipes:
-        try:
-            found.append(_by_recipe(release, recipe, total))
-        except InvalidArgumentError as problem:  # of the details of a step
-            refused.append(problem)
-        else:
-            if not found[-1].wrong:
-                return found[-1]
-    if not found:
-        raise refused[0]
-    return found[0]
+def replayed(release: Release, request: Request, decisions: Decisions) -> Replayed:
+    """Return what the query that was asked for makes of the outputs of a release."""
+    query = query_named(request.query)
+    header = Header(
+        request.ball,
+        request.n,
+        release.privacy,
+        release.unit,
+        query.sample.neighbours(request.options),
+        private=release.private or (_is_revealed(release) and all(step.private for step in release.steps)),
+        decisions=decisions,
+    )
+    return replay(query.plan(header, **request.options), release)
 
 
-def _by_recipe(release: Release, recipe: Recipe, total: Promise) -> Findings:
-    """Return what a release states rightly and wrongly if it was made in this way."""
-    shares = recipe.divided(total)
-    findings = _against(release, recipe, shares)
-    # The counts of a ball are the one cost that no release of their own states.
-    kept = together([release.share, *(step.privacy for step in release.steps), *shares[recipe.before + 1 :]])
-    said = f"the shares together promise {kept}, which"
-    if kept.implies(total) or same_promise(kept, total):
-        findings.good.append(f"{said} implies the stated {release.privacy}{_of_classes(release)}")
-    else:
-        findings.wrong.append(f"{said} does not imply the stated {release.privacy}{_of_classes(release)}")
-    return findings
+def _is_revealed(release: Release) -> bool:
+    """Return whether it shows something of the data beside what was drawn."""
+    return release.details.keys() >= REVEALED
+
+
+def _agreeing(release: Release) -> str:
+    """Say in a few words what was recomputed."""
+    grids = {drawn.grid for drawn in release.draws}
+    exact = "" if None in grids else f", multiples of 2^{release.draws[0].grid}"
+    return (
+        f"sensitivity {release.sensitivity.value:.6g}, share {release.share}, scale {release.scale:.6g}, tolerance "
+        f"{release.tol:.6g}{exact}; mechanism, rule, bound, proof, timing and neighbours are the library's"
+    )
+
+
+def _faults(output: Output) -> list[str]:
+    """Return why an output cannot have been drawn: off its grid, or where no units and no noise come to."""
+    grid = output.drawn.grid
+    if grid is not None and grid != output.draw.grid:
+        return [f"grid: stated {grid}, recomputed {output.draw.grid}"]
+    if grid is not None and not on_grid(output.drawn.numbers, grid):
+        return [f"drawn: not multiples of 2^{grid}"]
+    return output.draw.faults(output.drawn)
+
+
+# -------------------------------------------------------------------- comparing
+
+
+def _differences(stated: Release, computed: Release) -> Iterator[str]:
+    """Yield in what a step differs from the one that the library makes of the same outputs."""
+    slack = rounding_of(computed.ball, computed.ball.center)
+    for one in fields(Release):
+        if one.name in _NOT_COMPARED:
+            continue
+        mine, theirs = getattr(stated, one.name), getattr(computed, one.name)
+        if one.name == "details":
+            known = {name: value for name, value in mine.items() if stated.private or name not in REVEALED}
+            yield from _by_name(one.name, known, theirs, slack)
+        elif one.name == "private" and _is_revealed(stated):
+            continue
+        elif one.name in ("value", "raw"):
+            if (mine is None) != (theirs is None) or (mine is not None and not _follows(stated, mine, theirs)):
+                yield f"{one.name}: it does not follow from what was drawn"
+        elif not _same(mine, theirs):
+            yield f"{one.name}: stated {_told(mine, theirs)}, recomputed {_told(theirs, mine)}"
+
+
+def _by_name(what: str, stated: dict[str, float], computed: dict[str, float], slack: float) -> Iterator[str]:
+    for name in sorted(stated.keys() | computed.keys()):
+        if name not in stated or name not in computed:
+            yield f"{what}: {name!r} is {'missing' if name in computed else 'stated and does not belong there'}"
+        elif not math.isclose(stated[name], computed[name], rel_tol=QUADRATURE, abs_tol=slack):
+            yield f"{name}: stated {stated[name]:.6g}, recomputed {computed[name]:.6g}"
+
+
+def _same(stated: Any, computed: Any) -> bool:
+    """Return whether two entries are equal, numbers to rounding (shares are rounded down, sums up)."""
+    if isinstance(stated, float) and isinstance(computed, float):
+        return same_number(stated, computed)
+    if isinstance(stated, (Promise, Sensitivity)) and type(stated) is type(computed):
+        return all(map(_same, astuple(stated), astuple(computed)))
+    return bool(stated == computed)
+
+
+def _told(one: Any, other: Any) -> str:
+    """Return an entry for people, with all digits where fewer would not show the difference."""
+    if isinstance(one, float) and isinstance(other, float):
+        return f"{one:.6g}" if f"{one:.6g}" != f"{other:.6g}" else repr(one)
+    if isinstance(one, Sensitivity) and isinstance(other, Sensitivity):
+        return ", ".join(_told(*pair) for pair in zip(astuple(one), astuple(other), strict=True) if pair[0] != pair[1])
+    return repr(one) if isinstance(one, (str, Ball, type(None))) else str(one)
+
+
+def _follows(release: Release, stated: Any, computed: Any) -> bool:
+    """Return whether a value is what post-processing makes of the draw, rounding aside."""
+    if isinstance(computed, Ball):
+        same = stated.space == computed.space and same_number(stated.radius, computed.radius)
+        near = same and _follows(release, stated.center, computed.center)
+        return near and (stated.source, stated.simulated) == (computed.source, computed.simulated)
+    mine, theirs = np.asarray(stated), np.asarray(computed)
+    slack = DRAWN_ROUNDING * float(np.abs(theirs).max())
+    if theirs.shape == release.ball.space.shape:
+        slack += rounding_of(release.ball, theirs)
+    return mine.shape == theirs.shape and bool(np.abs(mine - theirs).max() <= slack)
 
 
 def _compare_receipt(release: Release, findings: Findings) -> None:
@@ -112,137 +196,3 @@ def _compare_receipt(release: Release, findings: Findings) -> None:
     findings.require(release.private, "receipt: no account pays for what is not private")
     if paid and release.private:
         findings.good.append(f"receipt: it may be of this release (total spent so far: {spent}); the ledger can tell")
-
-
-def _of_classes(release: Release) -> str:
-    touched = classes_touched(release)
-    return "" if touched == 1 else f" over the {touched:g} classes that a unit may be in"
-
-
-def _first_ball(release: Release) -> Ball:
-    """Return the ball that everything started with."""
-    return _first_ball(release.steps[0]) if release.steps else release.ball
-
-
-def _against(release: Release, recipe: Recipe, shares: list[Promise]) -> Findings:
-    """Return what a release states rightly and wrongly, given its recipe and the shares it was to keep."""
-    other = _other_details(release, recipe)
-    if other:  # nothing else could be recomputed
-        raise InvalidArgumentError(
-            f"details of a {release.statistic} are missing or do not belong there: {', '.join(other)}"
-        )
-    findings = Findings()
-    own = shares[recipe.before]
-    if same_promise(release.share, own):
-        findings.good.append(f"share of the promise: {own}")
-    else:
-        findings.wrong.append(f"share of the promise: stated {release.share}, recomputed {own}")
-    statistic = release.definition
-    calibration, noise = statistic.calibrated(release)
-    findings.same("sensitivity", release.sensitivity.value, calibration.sensitivity.value)
-    findings.same("scale", release.scale, calibration.scale)
-    findings.same("tolerance", release.tol, statistic.tolerance(release))
-    _compare_words(release, recipe, calibration, findings)
-    _compare_marks(release, recipe, findings)
-    findings.wrong += statistic.details_faults(release, recipe, shares)
-    faults = statistic.value_faults(release, noise) + arithmetic_faults(release, calibration, noise)
-    findings.wrong += faults
-    if not faults:
-        findings.good.append("value: one that could have been released")
-        if release.drawn is not None:
-            findings.good.append(f"arithmetic: exact; the value follows from multiples of 2^{release.grid}")
-    if recipe.step is not None:
-        _compare_step(release, recipe, shares, findings)
-    return findings
-
-
-# -------------------------------------------------------------------- words
-
-
-def _compare_words(release: Release, recipe: Recipe, calibration: Calibration, findings: Findings) -> None:
-    """Compare what a release says in words with what the library says."""
-    before = len(findings.wrong)
-    bound = calibration.sensitivity
-    findings.same_words("mechanism", release.mechanism, calibration.mechanism)
-    findings.require(
-        release.mechanism in recipe.mechanisms, f"mechanism: {release.mechanism} draws no such {release.statistic}"
-    )
-    findings.same_words("rule", release.rule, calibration.rule)
-    findings.same_words("sensitivity of", release.sensitivity.statistic, bound.statistic)
-    findings.same_words("bound", release.sensitivity.bound, bound.bound)
-    findings.same_words("proof", release.sensitivity.proof, bound.proof)
-    findings.same_words("timing", release.timing, release.definition.timing(release))
-    findings.require(release.version in VERSIONS, f"version: {release.version!r} is not one whose recipes are known")
-    findings.require(release.unit in ("record", "unit"), f"unit: a {release.unit!r} is not what the library protects")
-    findings.require(
-        release.neighbours in recipe.neighbours, f"neighbours: no {release.statistic} is promised for such neighbours"
-    )
-    if len(findings.wrong) == before:
-        findings.good.append("mechanism, rule, bound, proof, timing, unit, neighbours and version are the library's")
-
-
-def _compare_marks(release: Release, recipe: Recipe, findings: Findings) -> None:
-    """Compare what a release says about itself, its ball and its steps with each other."""
-    findings.require(
-        recipe.projected in (None, release.projected),
-        f"projected: no {release.statistic} there says {release.projected}",
-    )
-    findings.require(recipe.shrinks or not release.shrinkage, "shrinkage: no such step is moved towards the centre")
-    findings.require(recipe.shaped == (release.shape is not None), f"shape: no {release.statistic} there states one")
-    revealed = release.details.keys() >= REVEALED
-    findings.require(
-        not (release.private and (release.ball.simulated or revealed)),
-        "it calls itself private but rests on a simulation, or shows something of the data",
-    )
-    findings.require(
-        revealed or all(step.private == release.private for step in release.steps),
-        "it calls itself private, or not, and its steps say the opposite",
-    )
-
-
-# -------------------------------------------------------------------- details
-
-
-def _other_details(release: Release, recipe: Recipe) -> list[str]:
-    """Return details that are missing, or that come without their fellows."""
-    stated = set(release.details)
-    whole = set(recipe.details).union(*(group for group in recipe.optional if group <= stated))
-    return sorted(stated ^ whole)
-
-
-# -------------------------------------------------------------------- steps
-
-
-def _compare_step(release: Release, recipe: Recipe, shares: list[Promise], findings: Findings) -> None:
-    """Examine the step that a release rests on, and whether it is about the same units and ball."""
-    assert recipe.step is not None
-    step = release.steps[0]
-    paid = together(shares[: recipe.before])
-    name = f"step '{step.statistic}': "
-    findings.add(_against(step, recipe.step, shares[: recipe.before]), name)
-    findings.require(
-        same_promise(step.privacy, paid), f"{name}it states {step.privacy}, where its shares come to {paid}"
-    )
-    # The two groups of a test share one ball, which was found from both.
-    same_units = step.n == release.n or (
-        step.n > release.n and step.definition.kind is Kind.BALL and release.neighbours == NEIGHBOURS_BY_CLASS
-    )
-    findings.require(
-        same_units and (step.unit, step.neighbours) == (release.unit, release.neighbours),
-        f"{name}it is about other units",
-    )
-    own = release.definition.step_faults(release, step)
-    if own is not None:
-        findings.wrong += own
-    elif step.definition.kind is not Kind.BALL:
-        findings.require(release.ball == step.ball, f"{name}it is on another ball")
-    elif release.ball != step.value:
-        # Where the released ball does not suit the mechanism, the outer one is used.
-        suits = not isinstance(attempted(release, step.value), str)
-        findings.require(release.ball == step.ball and not suits, "the ball is not the one that was released")
-
-
-def same_promise(one: Promise, two: Promise) -> bool:
-    """Return whether two promises are of one kind and equal to rounding (shares are rounded down, sums up)."""
-    mine, theirs = astuple(one), astuple(two)
-    return type(one) is type(two) and all(map(same_number, mine, theirs))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,14 +14,14 @@ from dpmanifold.mechanisms import Calibration, Forecast
 from dpmanifold.registry import is_own
 from dpmanifold.release import Release
 from dpmanifold.sensitivity import Sensitivity
-from dpmanifold.statistic import Header, Kind, Prepared, Step
+from dpmanifold.statistic import Header, Kind, Step
 from dpmanifold.stats.additive import additive, additive_forecast, refuse_overflow
-from dpmanifold.stats.averaged import AveragedStatistic, AveragePlan
+from dpmanifold.stats.averaged import AveragedStatistic, AverageProgram
 from dpmanifold.stats.chain import gaussian
-from dpmanifold.stats.draws import Bits, checked_arithmetic
+from dpmanifold.stats.draws import Hidden, checked_arithmetic
+from dpmanifold.stats.program import Drawing, Program
 from dpmanifold.stats.ranges import Limits, limits_of_features
-from dpmanifold.stats.recipes import EITHER, Recipe
-from dpmanifold.stats.refine import SKIPPED, Refinement, Wanted, in_smaller_ball
+from dpmanifold.stats.refine import Refinement, Wanted
 
 
 class FeatureStatistic(AveragedStatistic):
@@ -42,10 +41,6 @@ class FeatureStatistic(AveragedStatistic):
 
     def __init__(self, features: FeatureMap) -> None:
         self.features = features
-
-    def stating(self) -> dict[str, float]:
-        """Return what a release states of the options: its details, from which `as_stated` finds them again."""
-        return {}
 
     def as_stated(self, release: Release) -> FeatureStatistic:
         """Return the statistic with the options that a release states; itself, if it has none."""
@@ -89,17 +84,9 @@ class FeatureStatistic(AveragedStatistic):
 
     # ---------------------------------------------------------------- asking
 
-    def prepared(self, header: Header, *, refine: bool = False, mechanism: Any = "auto") -> Prepared:
+    def prepared(self, header: Header, *, refine: bool = False, mechanism: Any = "auto") -> Program[UnitPoints]:
         """Choose the noise, and whether to look for a smaller ball first, or refuse."""
-        return FeaturePlan(self, self, header, refine, mechanism)
-
-    def recipes(self) -> Sequence[Recipe]:
-        """Return: by itself, or in a smaller ball; for either neighbours."""
-        stated = frozenset(self.stating())
-        plain = Recipe(
-            self.name, ("gaussian",), details=stated, optional=(SKIPPED,), projected=False, neighbours=EITHER
-        )
-        return [plain, in_smaller_ball(plain)]
+        return FeatureProgram(self, header, refine, mechanism)
 
     def limits_of(self, ball: Ball) -> Limits:
         """Return what is known of averages of the features, block by block."""
@@ -131,18 +118,17 @@ class FeatureStatistic(AveragedStatistic):
         return [about, *super().notes(release), *([large] if half else [])]
 
 
-class FeaturePlan(AveragePlan):
+class FeatureProgram(AverageProgram):
     """A smaller ball if one was asked for, and one draw in it.
 
     Parameters
     ----------
-    stating : the statistic as it is registered
-    statistic : the same with the options that were asked for
+    statistic : with the options that were asked for
     """
 
-    def __init__(
-        self, stating: FeatureStatistic, statistic: FeatureStatistic, header: Header, refine: bool, mechanism: Any
-    ) -> None:
+    statistic: FeatureStatistic
+
+    def __init__(self, statistic: FeatureStatistic, header: Header, refine: bool, mechanism: Any = "auto") -> None:
         ball, n = header.ball, header.n
         require_ball(ball)
         checked_arithmetic(header.arithmetic)
@@ -150,21 +136,22 @@ class FeaturePlan(AveragePlan):
         if not statistic.is_own:  # a stranger's is tried first
             statistic.refuse_wrong_map(ball)
         # The tangent mean's noise is that of the first part, or in proportion to it.
-        self._refinement = Refinement(ball, n, gaussian(header.privacy), refine, Wanted("tangent-mean-gaussian"))
+        self._refinement = Refinement(header, gaussian(header.privacy), refine, Wanted("tangent-mean-gaussian"))
         calibration = additive(statistic.sensitivity(ball, n), self._refinement.rest, mechanism)
         # A smaller ball has smaller units: what can be written here can be written there.
         largest = float(statistic.features.units(ball.frame.dim, ball.radius).max())
         refuse_overflow(max(1.0, calibration.scale) * largest)
         super().__init__(statistic, header, calibration)
-        self._stating = stating
-        self._details = {**statistic.stating(), **self._refinement.details}
 
     def steps(self) -> tuple[Step, ...]:
         """Return the draws; the features' in the public ball, where a smaller one is looked for first."""
-        return (*self._refinement.steps(self.header), *super().steps())
+        return (*self._refinement.steps(), *super().steps())
 
-    def release(self, points: UnitPoints, bits: Bits) -> Release:
+    def draws(self, units: Hidden[Any]) -> Drawing[Release]:
         """Find a ball if that was planned, and draw in it: the scale, over the radius, is the same in every ball."""
-        steps = self._refinement.find(points, self.header, bits)
-        moved = self._refinement.move(steps, points) if steps else points
-        return self.drawn(moved, self._stating, bits, steps, self._details)
+        ball, moved, before = yield from self._refinement.find(units)
+        return (
+            yield from self.statistic.draws(
+                moved, self.header.inside(ball), self.calibration, before, self._refinement.details
+            )
+        )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,14 +12,14 @@ from dpmanifold.ball import Ball
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.inference import VarianceInterval
 from dpmanifold.noise.tails import Tail
-from dpmanifold.release import NEIGHBOURS, Release
+from dpmanifold.release import Release
 from dpmanifold.sensitivity import Sensitivity
-from dpmanifold.statistic import STATISTICS, Header, Kind, Prepared
-from dpmanifold.stats.chain import AboutMean, gaussian_mean_recipe, moment_recipes
+from dpmanifold.statistic import STATISTICS, Header, Kind
+from dpmanifold.stats.chain import MomentsProgram
 from dpmanifold.stats.moments import Moment, mean_power
+from dpmanifold.stats.program import Program
 from dpmanifold.stats.ranges import Limits, near
-from dpmanifold.stats.recipes import Recipe
-from dpmanifold.stats.variance import VARIANCE, variance_recipe
+from dpmanifold.stats.variance import VARIANCE
 
 # Fixed in advance, as shares of mu^2 (or rho): the mean, the variance and the fourth moment.
 INTERVAL_SHARES = (0.25, 0.55, 0.2)
@@ -32,9 +31,9 @@ class FourthMoment(Moment):
     name, words, kind = "fourth moment", "fourth moment about a released mean, for a confidence interval", Kind.NUMBER
     power = 4
 
-    def prepared(self, header: Header, *, refine: bool = False, mechanism: Any = "auto") -> Prepared:
+    def prepared(self, header: Header, *, refine: bool = False, mechanism: Any = "auto") -> Program[UnitPoints]:
         """Plan the mean, the variance and this moment."""
-        return AboutMean(header, INTERVAL_SHARES, (VARIANCE, self), refine, mechanism)
+        return MomentsProgram(header, INTERVAL_SHARES, (VARIANCE, self), refine, mechanism)
 
     def sensitivity(self, ball: Ball, n: int, away: float) -> Sensitivity:
         """Bound its change."""
@@ -48,19 +47,12 @@ class FourthMoment(Moment):
         """Return the number."""
         return float(numbers[0])
 
-    def limits_of(self, release: Release) -> Limits:
+    def limits_of(self, ball: Ball, reach: float, before: Release | None) -> Limits:
         """Return the range that the released variance leaves: its square at least, and the squared reach times it."""
-        most, variance = self._reach(release) ** 2, release.steps[0]
-        drawn = VARIANCE.as_drawn(variance)
-        if drawn is None:
-            return super().limits_of(release)
-        low, high = near(float(drawn[0]), Tail(variance.mechanism, variance.scale, 1, variance.grid))
+        assert before is not None
+        most, (drawn,) = reach**2, before.draws
+        low, high = near(float(drawn.numbers[0]), Tail(before.mechanism, before.scale, 1, drawn.grid))
         return Limits(np.full(1, max(low, 0.0) ** 2), np.full(1, most * min(max(high, 0.0), most)))
-
-    def recipes(self) -> Sequence[Recipe]:
-        """Return: a mean, a variance, then this; also in a smaller ball."""
-        step = variance_recipe(INTERVAL_SHARES[:2], gaussian_mean_recipe(), corrected=False)
-        return moment_recipes(self, INTERVAL_SHARES, step, (NEIGHBOURS,))
 
     def conclusion(self, release: Release) -> VarianceInterval:
         """Return the interval that it is released for."""

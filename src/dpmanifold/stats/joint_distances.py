@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from dpmanifold.features import DISTANCE_WEIGHTS, FOURTH_WEIGHT, SQUARE_WEIGHT, THIRD_WEIGHT, WEIGHT, Distances
+from dpmanifold.frechet import UnitPoints
 from dpmanifold.inference import VarianceInterval
 from dpmanifold.release import Release
-from dpmanifold.statistic import STATISTICS, Header, Prepared
-from dpmanifold.stats.featured import FeaturePlan, FeatureStatistic
+from dpmanifold.statistic import STATISTICS, Header
+from dpmanifold.stats.featured import FeatureProgram, FeatureStatistic
+from dpmanifold.stats.program import Program
 from dpmanifold.stats.refine import SKIPPED
 
 
@@ -60,7 +62,7 @@ class DistancesAboutCenter(FeatureStatistic):
         third: float = DISTANCE_WEIGHTS[2],
         fourth: float = DISTANCE_WEIGHTS[3],
         mechanism: Any = "auto",
-    ) -> Prepared:
+    ) -> Program[UnitPoints]:
         """Choose the noise, or refuse.
 
         Parameters
@@ -69,7 +71,7 @@ class DistancesAboutCenter(FeatureStatistic):
         square, products, third, fourth : how much |v|^2, v v', v |v|^2 and |v|^4 count against the coordinates (theory:
             features)
         """
-        return FeaturePlan(self, DistancesAboutCenter(square, products, third, fourth), header, refine, mechanism)
+        return FeatureProgram(DistancesAboutCenter(square, products, third, fourth), header, refine, mechanism)
 
     def stating(self) -> dict[str, float]:
         """Return the weights."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from dpmanifold.features import FOURTH_WEIGHT, SQUARE_WEIGHT, Lengths, checked_weight
+from dpmanifold.frechet import UnitPoints
 from dpmanifold.release import Release
-from dpmanifold.statistic import STATISTICS, Header, Prepared
-from dpmanifold.stats.featured import FeaturePlan, FeatureStatistic
+from dpmanifold.statistic import STATISTICS, Header
+from dpmanifold.stats.featured import FeatureProgram, FeatureStatistic
+from dpmanifold.stats.program import Program
 from dpmanifold.stats.refine import SKIPPED
 
 # Those of |v|^2 and |v|^4, which then cost nothing.
@@ -53,7 +55,7 @@ class LengthsAboutCenter(FeatureStatistic):
         square: float = FREE_WEIGHTS[0],
         fourth: float = FREE_WEIGHTS[1],
         mechanism: Any = "auto",
-    ) -> Prepared:
+    ) -> Program[UnitPoints]:
         """Choose the noise, or refuse.
 
         Parameters
@@ -61,7 +63,7 @@ class LengthsAboutCenter(FeatureStatistic):
         refine : look for a smaller ball first
         square, fourth : how much |v|^2 and |v|^4 count against the coordinates (theory: features)
         """
-        return FeaturePlan(self, LengthsAboutCenter(square, fourth), header, refine, mechanism)
+        return FeatureProgram(LengthsAboutCenter(square, fourth), header, refine, mechanism)
 
     def stating(self) -> dict[str, float]:
         """Return the weights."""

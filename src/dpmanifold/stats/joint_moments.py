@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from dpmanifold.features import WEIGHT, JointMoments
+from dpmanifold.frechet import UnitPoints
 from dpmanifold.inference import ConfidenceRegion
 from dpmanifold.inference.corrected import ABOUT_FRECHET
-from dpmanifold.privacy import Promise
 from dpmanifold.release import Release
-from dpmanifold.statistic import STATISTICS, Header, Prepared
-from dpmanifold.stats.featured import FeaturePlan, FeatureStatistic
-from dpmanifold.stats.recipes import Recipe
+from dpmanifold.statistic import STATISTICS, Header
+from dpmanifold.stats.featured import FeatureProgram, FeatureStatistic
+from dpmanifold.stats.program import Program
 from dpmanifold.stats.refine import SKIPPED
 
 FREE_WEIGHT = 0.5
@@ -58,7 +56,7 @@ class JointMomentsAboutCenter(FeatureStatistic):
 
     def prepared(
         self, header: Header, *, refine: bool = False, weight: float = FREE_WEIGHT, mechanism: Any = "auto"
-    ) -> Prepared:
+    ) -> Program[UnitPoints]:
         """Choose the noise, or refuse.
 
         Parameters
@@ -66,7 +64,7 @@ class JointMomentsAboutCenter(FeatureStatistic):
         refine : look for a smaller ball first
         weight : how much the products count against the coordinates (theory: features); up to 1/2 is free
         """
-        return FeaturePlan(self, JointMomentsAboutCenter(weight), header, refine, mechanism)
+        return FeatureProgram(JointMomentsAboutCenter(weight), header, refine, mechanism)
 
     def stating(self) -> dict[str, float]:
         """Return the weight, and whether the mean stands for the Fréchet mean."""
@@ -75,19 +73,6 @@ class JointMomentsAboutCenter(FeatureStatistic):
     def as_stated(self, release: Release) -> JointMomentsAboutCenter:
         """Return it with the weight that a release states."""
         return JointMomentsAboutCenter(release.details[WEIGHT], release.details.keys() >= _AIMS)
-
-    def recipes(self) -> Sequence[Recipe]:
-        """Return: by itself, or in a smaller ball; either way the mean may stand for the Fréchet mean."""
-        return [replace(recipe, optional=(*recipe.optional, _AIMS)) for recipe in super().recipes()]
-
-    def details_faults(self, release: Release, recipe: Recipe, shares: list[Promise]) -> list[str]:
-        """Return what is wrong with what the mean stands for."""
-        found = super().details_faults(release, recipe, shares)
-        if release.details.get(ABOUT_FRECHET, 1) != 1:
-            found.append(f"{ABOUT_FRECHET}: it is stated as 1, or not at all")
-        if ABOUT_FRECHET in release.details and release.ball.space.is_flat:
-            found.append(f"{ABOUT_FRECHET}: on a flat space there is no other mean")
-        return found
 
     def conclusion(self, release: Release) -> ConfidenceRegion:
         """Return the region that can be made of it."""

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial, reduce
 from typing import Any
 
 from dpmanifold._check import open_fraction
 from dpmanifold.ball import Ball, require_ball
 from dpmanifold.errors import InvalidArgumentError, Public
-from dpmanifold.features import WEIGHT
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.inference import KSampleTest
 from dpmanifold.noise.source import Rng
@@ -19,18 +18,23 @@ from dpmanifold.privacy.accounts import Account
 from dpmanifold.release import Release
 from dpmanifold.statistic import Header, Step
 from dpmanifold.stats.asking import Terms, ask
-from dpmanifold.stats.averaged import AveragePlan
+from dpmanifold.stats.averaged import AverageProgram
+from dpmanifold.stats.ball import moved_into
 from dpmanifold.stats.chain import Chain, gaussian, mean_name
 from dpmanifold.stats.curator import Curator
-from dpmanifold.stats.draws import Bits, refuse_inexact
-from dpmanifold.stats.featured import FeaturePlan
+from dpmanifold.stats.draws import Hidden, refuse_inexact
+from dpmanifold.stats.featured import FeatureProgram
 from dpmanifold.stats.joint_moments import JOINT_MOMENTS
+from dpmanifold.stats.program import Drawing, Parallel
 from dpmanifold.stats.prospects import joint_draws
 from dpmanifold.stats.query import ESTIMAND_OF_INFERENCE, LEVEL, REFINE, Query
 from dpmanifold.stats.refine import Refinement, Wanted
-from dpmanifold.stats.region import checked_estimand, in_one_draw, joint_moments_in, weight_in
+from dpmanifold.stats.region import checked_estimand, in_one_draw, joint_moments_in
 from dpmanifold.stats.samples import Groups
 from dpmanifold.stats.second_moment import REGION_SHARES, SECOND_MOMENT
+
+# More groups than anybody compares: beyond, a number of them in a file is taken for a wrong one.
+MOST_GROUPS = 1000
 
 
 def private_k_sample_test(
@@ -89,12 +93,11 @@ def private_k_sample_test(
     return KSampleTest(dict(zip(sample.names, releases, strict=True)), level)
 
 
-class GroupsPlan:
+class GroupsProgram(Parallel):
     """A smaller ball for all groups if one was asked for, and a mean and a second moment of each.
 
-    Every choice and every refusal, from public numbers; the header's n is that of all groups together. On flat spaces,
-    and for tangent means on all of them, mean and second moment of a group are one draw. Each unit is in one group, and
-    each group keeps the whole promise.
+    On flat spaces, and for tangent means on all of them, mean and second moment of a group are one draw. Each unit is
+    in one group, and each group keeps the whole promise.
 
     Parameters
     ----------
@@ -104,8 +107,8 @@ class GroupsPlan:
     estimand, refine : as in :func:`private_k_sample_test`
     """
 
-    draws: list[AveragePlan]
-    """One of joint moments for each group; none where means are solved first."""
+    joint: list[AverageProgram]
+    """Joint moments of each group in one draw; none where means are solved first."""
 
     def __init__(
         self,
@@ -122,64 +125,59 @@ class GroupsPlan:
                 n_counts=Public(len(counts)),
                 n_classes=Public(len(classes)),
             )
+        if header.n != sum(counts):
+            raise InvalidArgumentError("counts must add up to the number of units.")
         ball = header.ball
         require_ball(ball)
-        self.header = header
+        self.header, self.groups = header, len(counts)
         joint = in_one_draw(ball, checked_estimand(estimand))
         wanted = Wanted("tangent-mean-gaussian" if joint else mean_name(ball))
-        self._refinement = Refinement(ball, header.n, gaussian(header.privacy), refine, wanted)
-        rest = self._refinement.rest
-        self.draws = [self._joint(header.about(n), rest) for n in counts] if joint else []
-        self._chains = [Chain.make(ball, n, rest, REGION_SHARES, (SECOND_MOMENT,)) for n in counts if not joint]
+        self._refinement = Refinement(header, gaussian(header.privacy), refine, wanted)
+        if len(counts) > MOST_GROUPS:
+            raise InvalidArgumentError(
+                "`classes` must be at most {most:,}, got {many:,}.", most=Public(MOST_GROUPS), many=Public(len(counts))
+            )
+        rest, about = self._refinement.rest, [header.about(group, n) for group, n in enumerate(counts)]
+        self.joint = [self._at_once(one, rest) for one in about if joint]
+        self._chains = [Chain.make(one, rest, REGION_SHARES, (SECOND_MOMENT,)) for one in about if not joint]
         for chain in self._chains:
             refuse_inexact(header.arithmetic, chain.chosen[0], ball, chain.chosen[1])
 
     @staticmethod
-    def _joint(header: Header, rest: Promise) -> AveragePlan:
+    def _at_once(header: Header, rest: Promise) -> AverageProgram:
         """Plan the one draw of a group, by what a search for a ball leaves."""
-        statistic = joint_moments_in(header.ball)
-        checked = FeaturePlan(JOINT_MOMENTS, statistic, header.promising(rest), refine=False, mechanism="auto")
-        return AveragePlan(statistic, header, checked.calibration)
+        checked = FeatureProgram(joint_moments_in(header.ball), header.promising(rest), refine=False)
+        return AverageProgram(checked.statistic, header, checked.calibration)
 
     def steps(self) -> tuple[Step, ...]:
         """Return all draws, group by group."""
-        chains = [(chain.n, chain.steps(self.header.about(chain.n))) for chain in self._chains]
-        drawn = chains + [(draw.header.n, draw.steps()) for draw in self.draws]
+        planned = [(one.header, one.steps()) for one in self._chains] + [
+            (one.header, one.steps()) for one in self.joint
+        ]
         by_group = [
-            replace(step, group=f"group {number} ({n:,} units)")
-            for number, (n, steps) in enumerate(drawn, start=1)
+            replace(step, group=f"group {number} ({header.n:,} units)")
+            for number, (header, steps) in enumerate(planned, start=1)
             for step in steps
         ]
-        return (*self._refinement.steps(self.header), *by_group)
+        return (*self._refinement.steps(), *by_group)
 
-    def release(self, groups: Sequence[UnitPoints], bits: Bits) -> tuple[Release, ...]:
-        """Release a second moment of each group. Never raises."""
-        ball = self.header.ball
-        steps = self._refinement.find(functools.reduce(UnitPoints.joined, groups), self.header, bits)
-        if self.draws:
-            return tuple(
-                draw.drawn(
-                    self._refinement.move(steps, points) if steps else points,
-                    JOINT_MOMENTS,
-                    bits,
-                    steps,
-                    {WEIGHT: weight_in(ball), **self._refinement.details},
-                )
-                for draw, points in zip(self.draws, groups, strict=True)
-            )
-        suited = [chain.suited(steps) for chain in self._chains]
+    def before(self, units: Hidden[Sequence[UnitPoints]]) -> Drawing[tuple[tuple[Release, ...], Ball, list[Chain]]]:
+        """Draw a smaller ball for all groups, if that was planned; return it, and the chains in it that suit it."""
+        ball, _, steps = yield from self._refinement.find(units.then(partial(reduce, UnitPoints.joined)))
+        suited = [chain.suited(ball) for chain in self._chains]
         # One ball for all: distances between the means are taken in it.
-        used = suited if all(chain.ball is not ball for chain in suited) else self._chains
-        return tuple(
-            chain.release(
-                points if chain.ball is ball else self._refinement.move(steps, points),
-                self.header.about(chain.n),
-                bits,
-                steps,
-                self._refinement.details,
-            )
-            for chain, points in zip(used, groups, strict=True)
-        )
+        used = all(chain.header.ball is not self.header.ball for chain in suited)
+        return steps, ball, suited if used else []
+
+    def branch(self, group: int, units: Hidden[UnitPoints], before: Any) -> Drawing[Release]:
+        """Draw the mean and the second moment of a group."""
+        steps, ball, suited = before
+        moved, details = moved_into(ball, units) if steps else units, self._refinement.details
+        if self.joint:
+            one = self.joint[group]
+            return one.statistic.draws(moved, one.header.inside(ball), one.calibration, steps, details)
+        chain: Chain = (suited or self._chains)[group]
+        return chain.draws(moved if suited else units, steps, details)
 
 
 K_SAMPLE = Query(
@@ -187,7 +185,7 @@ K_SAMPLE = Query(
     title="Test of several groups",
     call=private_k_sample_test,
     sample=Groups,
-    plan=GroupsPlan,
+    plan=GroupsProgram,
     result=KSampleTest,
     options=(LEVEL, ESTIMAND_OF_INFERENCE, REFINE),
     releases=(JOINT_MOMENTS.name, SECOND_MOMENT.name),

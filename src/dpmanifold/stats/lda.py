@@ -26,15 +26,15 @@ from dpmanifold.noise.tails import Tail
 from dpmanifold.privacy import Budget, Promise
 from dpmanifold.privacy.accounts import Account
 from dpmanifold.release import Release
-from dpmanifold.statistic import NEIGHBOURS_BY_CLASS, NEIGHBOURS_WITH_LABELS, STATISTICS, Header, Prepared
+from dpmanifold.statistic import STATISTICS, Header
 from dpmanifold.stats.additive import additive_forecast
 from dpmanifold.stats.asking import Terms, ask
 from dpmanifold.stats.curator import Curator
-from dpmanifold.stats.featured import FeaturePlan, FeatureStatistic
+from dpmanifold.stats.featured import FeatureProgram, FeatureStatistic
 from dpmanifold.stats.inputs import checked_flag
+from dpmanifold.stats.program import Program
 from dpmanifold.stats.query import REFINE, Query
 from dpmanifold.stats.ranges import Limits
-from dpmanifold.stats.recipes import Recipe
 from dpmanifold.stats.samples import Labelled
 
 # More classes than anybody lists: beyond, a number of them in a file is taken for a wrong one.
@@ -128,7 +128,7 @@ class ClassMomentsAboutCenter(FeatureStatistic):
         weight, count = _ON_A_LINE if ball.frame.dim == 1 else (_WEIGHT, _COUNT)
         return ClassMomentsAboutCenter(classes, weight, 0.0 if labels_public else count)
 
-    def prepared(self, header: Header, *, refine: bool = False, mechanism: Any = "auto") -> Prepared:
+    def prepared(self, header: Header, *, refine: bool = False, mechanism: Any = "auto") -> Program[UnitPoints]:
         """Refuse: records alone have no classes."""
         raise InvalidArgumentError(
             "class moments need the class of every record: ask for them with private_lda, and plan them as "
@@ -183,26 +183,13 @@ class ClassMomentsAboutCenter(FeatureStatistic):
         """Return the shape of a value for as many classes as are stated."""
         return self._of(details).shape(ball)
 
-    def recipes(self) -> Sequence[Recipe]:
-        """Return: by itself, or in a smaller ball; for neighbours that have their labels with them, or public ones."""
-        return [_for_neighbours(recipe) for recipe in super().recipes()]
-
-    def details_faults(self, release: Release, recipe: Recipe, shares: list[Promise]) -> list[str]:
-        """Return whether weights are others than the library takes, or do not go with the neighbours."""
-        public = release.neighbours == NEIGHBOURS_BY_CLASS
-        asked = self.asked(release.ball, int(release.details[NUMBER_OF_CLASSES]), public).stating()
-        return [
-            f"{name}: stated {release.details[name]:g}, recomputed {value:g}"
-            for name, value in asked.items()
-            if release.details[name] != value
-        ]
-
     def counts_faults(self, release: Release, counts: FloatArray) -> list[str]:
         """Return why classes with these public numbers of units could not have such sums and such a second moment."""
         stated, ball = self.as_stated(release), release.ball
         numbers, dim, shares = stated.numbers(release.value, ball), ball.frame.dim, counts / release.n
         limits = Limits(*stated.features.limits(dim), lambda near: stated.features.cuts_beside(shares, near, dim))
-        return limits.faults("counts", numbers, Tail(release.mechanism, release.scale, len(numbers), release.grid))
+        tail = Tail(release.mechanism, release.scale, len(numbers), release.draws[0].grid)
+        return limits.faults("counts", numbers, tail)
 
     # ---------------------------------------------------------------- for people
 
@@ -221,17 +208,11 @@ class ClassMomentsAboutCenter(FeatureStatistic):
         return [about, *release.notes_on_the_ball(), *([swamped] if release.is_swamped else [])]
 
 
-def _for_neighbours(recipe: Recipe) -> Recipe:
-    """Return a recipe for neighbours with their labels, or in the same classes; steps are for the same ones."""
-    step = None if recipe.step is None else _for_neighbours(recipe.step)
-    return replace(recipe, step=step, neighbours=(NEIGHBOURS_WITH_LABELS, NEIGHBOURS_BY_CLASS))
-
-
 CLASS_MOMENTS = ClassMomentsAboutCenter()
 STATISTICS.register(CLASS_MOMENTS.name, CLASS_MOMENTS)
 
 
-class ClassPlan(FeaturePlan):
+class ClassProgram(FeatureProgram):
     """A smaller ball if one was asked for, and one draw of class moments in it.
 
     Parameters
@@ -261,9 +242,8 @@ class ClassPlan(FeaturePlan):
                 most_classes=Public(MOST_CLASSES),
                 many=Public(many),
             )
-        header = replace(header, neighbours=NEIGHBOURS_BY_CLASS if public else NEIGHBOURS_WITH_LABELS)
         statistic = ClassMomentsAboutCenter.asked(header.ball, many, public)
-        super().__init__(CLASS_MOMENTS, statistic, header, refine, mechanism)
+        super().__init__(statistic, header, refine, mechanism)
 
 
 LDA = Query(
@@ -271,7 +251,7 @@ LDA = Query(
     title="Linear discriminant of classes",
     call=private_lda,
     sample=Labelled,
-    plan=ClassPlan,
+    plan=ClassProgram,
     result=LinearDiscriminant,
     options=(REFINE,),
     releases=(CLASS_MOMENTS.name,),

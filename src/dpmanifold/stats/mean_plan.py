@@ -18,6 +18,7 @@ from dpmanifold.facts import json_safe, table_text
 from dpmanifold.mechanisms import attempt, candidates, checked_estimand, preference
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PromiseError, PureDP, cautions
 from dpmanifold.release import EXACT, FLOAT, NO_ERROR
+from dpmanifold.statistic import Header
 from dpmanifold.stats.draws import checked_arithmetic, drawn_as, refuse_inexact
 from dpmanifold.stats.inputs import checked_flag
 from dpmanifold.stats.refine import SMALL_FILL, Refinement, Wanted
@@ -159,8 +160,8 @@ class Plan:
 
     def _may_refine(self) -> bool:
         """Return whether `refine=True` was not asked for, and would do something."""
-        wanted = Wanted("auto", self.estimand)
-        return self.refined is None and Refinement(self.ball, self.n, self.privacy, True, wanted).skipped is None
+        header, wanted = Header(self.ball, self.n, self.privacy), Wanted("auto", self.estimand)
+        return self.refined is None and Refinement(header, self.privacy, True, wanted).skipped is None
 
     def _besides(self, *parts: str) -> str:
         """Name what noise leaves out: these parts, and for other means their distance from the Fréchet mean."""
@@ -304,9 +305,9 @@ def plan_mean(
 
 
 def _refined(n: int, ball: Ball, privacy: Promise, wanted: Wanted, fill: float) -> RefinePlan:
-    refinement = Refinement(ball, n, privacy, True, wanted)
+    refinement = Refinement(Header(ball, n, privacy), privacy, True, wanted)
     plain = placed_forecast(wanted.choose(ball, n, privacy), ball).mean
-    found, filled = refinement.forecast(wanted, fill), refinement.forecast(wanted, 1.0)
+    found, filled = refinement.forecast(fill), refinement.forecast(1.0)
     if found is None or filled is None:
         return RefinePlan(refinement.skipped, fill, ball.radius, plain, plain, plain)
     return RefinePlan(None, fill, found[0], found[1], filled[1], plain)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,14 +17,14 @@ from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise
 from dpmanifold.privacy.accounts import Account
 from dpmanifold.release import Release
-from dpmanifold.statistic import Header, Prepared, Step
+from dpmanifold.statistic import Header, Step
 from dpmanifold.stats.asking import Terms, ask
 from dpmanifold.stats.curator import Curator
-from dpmanifold.stats.draws import Bits
+from dpmanifold.stats.draws import Hidden
 from dpmanifold.stats.inputs import divide
-from dpmanifold.stats.mean import MEAN, MeanPlan
+from dpmanifold.stats.mean import MEAN, MeanProgram
+from dpmanifold.stats.program import Drawing, Parallel, Program
 from dpmanifold.stats.query import ESTIMAND, MECHANISM, REFINE, Option, Query
-from dpmanifold.stats.recipes import TOUCHED
 from dpmanifold.stats.refine import Wanted
 from dpmanifold.stats.samples import SpanningGroups, Units
 from dpmanifold.stats.shaped import SHAPED, plan_shaped
@@ -215,8 +216,8 @@ def private_class_means(
     return dict(zip(sample.names, releases, strict=True))
 
 
-class ClassMeansPlan:
-    """The plan of each class's mean: every choice and every refusal, from public numbers.
+class ClassMeansProgram(Parallel):
+    """The mean of each class.
 
     Parameters
     ----------
@@ -240,26 +241,28 @@ class ClassMeansPlan:
         project: bool = True,
         shrink: str | None = "auto",
     ) -> None:
-        self.header = header
-        privacy = header.privacy
-        share = privacy if touched == 1 else divide(privacy, touched)[0]
-        details = {"classes": float(len(classes)), TOUCHED: float(touched)}
-        headers = [header.about(n) for n in counts]
-        self._plans: list[Prepared]
-        if shape is None:
-            wanted = Wanted(mechanism, estimand)
-            self._plans = [MeanPlan(one, wanted, refine, project, shrink, share, details) for one in headers]
-        else:
-            wanted = Wanted(mechanism, estimand or "frechet")
-            self._plans = [plan_shaped(one, wanted, shape, refine, project, shrink, share, details) for one in headers]
+        if not (1 <= touched <= len(counts) and max(counts) <= header.n <= sum(counts) <= touched * header.n):
+            raise InvalidArgumentError("counts must be of so many units in so many classes each.")
+        self.header, self.groups, self.touched = header, len(counts), touched
+        share = header.privacy if touched == 1 else divide(header.privacy, touched)[0]
+        plan, estimand = (
+            (MeanProgram, estimand) if shape is None else (partial(plan_shaped, shape=shape), estimand or "frechet")
+        )
+        self._means: dict[int, Program[UnitPoints]] = {
+            group: plan(
+                header.about(group, counts[group]), Wanted(mechanism, estimand), refine=refine, project=project,
+                shrink=shrink, share=share,
+            )
+            for group in header.decisions.groups(len(counts))
+        }  # fmt: skip
 
     def steps(self) -> tuple[Step, ...]:
         """Return the draws of one class."""
-        return self._plans[0].steps()
+        return self._means[0].steps()
 
-    def release(self, groups: Sequence[UnitPoints], bits: Bits) -> list[Release]:
-        """Release the mean of each class. Never raises."""
-        return [plan.release(points, bits) for plan, points in zip(self._plans, groups, strict=True)]
+    def branch(self, group: int, units: Hidden[UnitPoints], before: Any) -> Drawing[Release]:
+        """Draw the mean of a class."""
+        return self._means[group].draws(units)
 
 
 SHAPE = Option(
@@ -292,7 +295,7 @@ CLASS_MEANS = Query(
     title="Mean of each class",
     call=private_class_means,
     sample=SpanningGroups,
-    plan=ClassMeansPlan,
+    plan=ClassMeansProgram,
     result=dict,
     options=MEAN_QUERY.options,
     releases=MEAN_QUERY.releases,

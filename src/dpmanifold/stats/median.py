@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -21,26 +21,25 @@ from dpmanifold.mechanisms import Calibration, Forecast
 from dpmanifold.mechanisms.embeddings import TangentEmbedding
 from dpmanifold.mechanisms.forecasts import carried_over
 from dpmanifold.noise import RiemannianGaussian, RiemannianLaplace
-from dpmanifold.noise.exact import grid_of
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise
 from dpmanifold.privacy.accounts import Account
-from dpmanifold.release import EXACT, FLOAT, REFINE_SKIPPED, Clipping, Release
+from dpmanifold.release import REFINE_SKIPPED, Clipping, Drawn, Release
 from dpmanifold.sensitivity import Sensitivity
-from dpmanifold.statistic import STATISTICS, Header, Kind, Prepared, Statistic, Step
-from dpmanifold.stats.additive import ADDITIVE, additive, additive_forecast, refuse_overflow
+from dpmanifold.statistic import STATISTICS, Header, Kind, Statistic, Step
+from dpmanifold.stats.additive import additive, refuse_overflow
 from dpmanifold.stats.asking import Terms, ask
 from dpmanifold.stats.curator import Curator
-from dpmanifold.stats.draws import Bits, checked_arithmetic, noisy, stated
-from dpmanifold.stats.grids import follows
+from dpmanifold.stats.draws import Hidden, VectorDraw, checked_arithmetic
 from dpmanifold.stats.inputs import checked_flag
-from dpmanifold.stats.mean import placed, point_faults
-from dpmanifold.stats.median_steps import Approach, faults_before, outliers_withstood, recipes_before
+from dpmanifold.stats.mean import placed
+from dpmanifold.stats.median_steps import Approach, outliers_withstood
+from dpmanifold.stats.program import Drawing, Program, step_of
 from dpmanifold.stats.query import REFINE, Query
-from dpmanifold.stats.ranges import SURELY, is_beyond
-from dpmanifold.stats.recipes import EITHER, Recipe
+from dpmanifold.stats.ranges import limits_of_length
 from dpmanifold.stats.refine import SKIPPED
 from dpmanifold.stats.samples import Units
+from dpmanifold.stats.steps import additive_step
 
 PROOF = "docs/theory/median.md"
 LAWS = {"laplace": RiemannianLaplace, "gaussian": RiemannianGaussian}
@@ -120,19 +119,9 @@ class Median(Statistic):
     name, words, kind = "median", "geometric median (least average distance)", Kind.POINT
     details = SKIPPED
 
-    def prepared(self, header: Header, *, refine: bool = True, mechanism: Any = "auto") -> Prepared:
+    def prepared(self, header: Header, *, refine: bool = True, mechanism: Any = "auto") -> Program[UnitPoints]:
         """Choose how centre, scale and step are drawn, or refuse."""
-        return MedianPlan(header, checked_flag(refine, "refine"), mechanism)
-
-    def recipes(self) -> Sequence[Recipe]:
-        """Return: from a mean in a smaller ball, and from one in the public ball."""
-        found = []
-        for weights, before in recipes_before():
-            optional = () if before.step is not None and before.step.step is not None else (SKIPPED,)
-            found.append(
-                Recipe(self.name, ADDITIVE, weights, before, optional=optional, projected=True, neighbours=EITHER)
-            )
-        return found
+        return MedianProgram(header, checked_flag(refine, "refine"), mechanism)
 
     # ---------------------------------------------------------------- the step
 
@@ -150,42 +139,6 @@ class Median(Statistic):
         # Seen from far away all directions agree, and the data are about as far away as the median distance.
         step = shorten((stride(ball, scale) * directions)[None], scale)[0]
         return placed(ball, TangentEmbedding(ball).place(step), True)
-
-    # ---------------------------------------------------------------- what verify recomputes
-
-    def calibrated(self, release: Release) -> tuple[Calibration, float]:
-        """Return the noise on the average direction, and what its length surely stays below."""
-        calibration = additive(self.sensitivity(release.ball, release.n), release.share)
-        return calibration, float(additive_forecast(calibration, release.ball.frame.dim).quantile(SURELY))
-
-    def grid(self, release: Release, calibration: Calibration) -> int | None:
-        """Return the exponent of the grid."""
-        return grid_of(calibration.scale, 1.0)
-
-    def details_faults(self, release: Release, recipe: Recipe, shares: list[Promise]) -> list[str]:
-        """Return whether what was skipped is stated in another way."""
-        wrong = release.details.keys() >= SKIPPED and any(release.details[name] != 1 for name in SKIPPED)
-        return ["refine skipped: it is stated as 1, or not at all"] if wrong else []
-
-    def value_faults(self, release: Release, noise: float) -> list[str]:
-        """Return why a value is no point that a step from the centre could have come to."""
-        found, longest = point_faults(release, 0.0), scale_of(release)
-        if not found and longest < release.ball.radius and is_beyond(release.ball, release.value, longest):
-            return ["value: it is farther from the released centre than a step leads"]
-        return found
-
-    def drawn_faults(self, release: Release, noise: float) -> list[str]:
-        """Return whether the draw is too long, or the value not made of it."""
-        drawn, dim = release.drawn, release.ball.frame.dim
-        if drawn is None or drawn.shape != (dim,):
-            return [f"drawn: there are {dim} numbers in it"]
-        if not float(np.linalg.norm(drawn)) <= (1 + noise) * (1 + 1e-9):
-            return ["drawn: no average of directions and no noise of that scale come to it"]
-        return follows(release, release.value, self.placed(drawn, release.ball, scale_of(release)))
-
-    def step_faults(self, release: Release, step: Release) -> list[str] | None:
-        """Return what is wrong with the chain of steps."""
-        return faults_before(release)
 
     def hidden(self, release: Release, points: Callable[[], UnitPoints]) -> tuple[Array, float]:
         """Return where the step leads without noise; no direction is cut. NOT PRIVATE."""
@@ -313,8 +266,8 @@ def stride(ball: Ball, scale: float) -> float:
     return scale / ((1 - FAR_AWAY) * slope_of_directions(ball.frame.dim, CUT))
 
 
-class MedianPlan(Prepared):
-    """Every choice and every refusal of a private median, from public numbers alone."""
+class MedianProgram(Program[UnitPoints]):
+    """A centre, the median distance from it, and one step from there."""
 
     def __init__(self, header: Header, refine: bool, mechanism: Any = "auto") -> None:
         require_ball(header.ball)
@@ -326,26 +279,23 @@ class MedianPlan(Prepared):
 
     def steps(self) -> tuple[Step, ...]:
         """Return the draws; the step's as if the median distance were the public radius, the largest it can be."""
-        ball, made = self.header.ball, self.calibration
-        error = MEDIAN.error(ball, made, ball.radius).moved_into(ball).mean
-        arithmetic = FLOAT if self.header.arithmetic == FLOAT else EXACT
-        last = Step(
-            MEDIAN.name, made.mechanism, made.privacy, made.scale, made.rule, error, ball.radius, False,
-            arithmetic=arithmetic,
-        )  # fmt: skip
-        return (*self._approach.steps(), last)
+        header, ball = self.header, self.header.ball
+        error = MEDIAN.error(ball, self.calibration, ball.radius).moved_into(ball).mean
+        return (*self._approach.steps(), additive_step(MEDIAN, header, self.calibration, error, ball.radius, False))
 
-    def release(self, points: UnitPoints, bits: Bits) -> Release:
+    def draws(self, units: Hidden[UnitPoints]) -> Drawing[Release]:
         """Find the centre and the scale, and take the step."""
-        before, moved = self._approach.release(points, bits)
-        ball, scale, made = moved.ball, scale_in(before), self.calibration
-        average = with_fallback(lambda: MEDIAN.average(moved, scale), lambda: np.zeros(ball.frame.dim))
-        drawn = noisy(average, made.mechanism, made.scale, 1.0, bits)
+        before, moved = yield from self._approach.draws(units)
+        ball, scale = before.ball, scale_in(before)
+        hidden = moved.then(lambda points: MEDIAN.average(points, scale), lambda points: np.zeros(ball.frame.dim))
+        drawn: Drawn = yield VectorDraw(hidden, self.calibration, 1.0, lambda: limits_of_length(ball.frame.dim))
         value = with_fallback(lambda: MEDIAN.placed(drawn.numbers, ball, scale), lambda: ball.center)
         details = {} if self._approach.skipped is None else dict.fromkeys(SKIPPED, 1.0)
-        return Release.of(
-            MEDIAN, value, self.header.inside(ball), made, (before,), details, tol=0.0, projected=True,
-            private=bits.private, timing=before.timing, **stated(drawn),
+        return (
+            yield from step_of(Release.of(
+                MEDIAN, value, self.header.inside(ball), self.calibration, (drawn,), (before,), details, tol=0.0,
+                projected=True,
+            ))
         )  # fmt: skip
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 from dpmanifold._fallback import with_fallback
 from dpmanifold.ball import Ball
@@ -14,13 +12,14 @@ from dpmanifold.mechanisms import choose
 from dpmanifold.privacy import Promise, PromiseError, PureDP
 from dpmanifold.release import Release
 from dpmanifold.statistic import Header, Step
-from dpmanifold.stats.ball import BallPlan, ball_recipe, moved_into, search_of, source_of
-from dpmanifold.stats.draws import Bits, refuse_inexact
+from dpmanifold.stats.ball import BallSearch, moved_into, source_of
+from dpmanifold.stats.draws import Chosen, Hidden, refuse_inexact
 from dpmanifold.stats.inputs import divide
-from dpmanifold.stats.mean import MEAN, release_mean
-from dpmanifold.stats.radius import RadiusPlan, radius_recipe
-from dpmanifold.stats.recipes import Recipe, together
-from dpmanifold.stats.steps import Chosen, mean_step
+from dpmanifold.stats.mean import MEAN, draw_mean
+from dpmanifold.stats.program import Drawing, together
+from dpmanifold.stats.radius import RadiusPlan
+from dpmanifold.stats.search import RadiusSearch
+from dpmanifold.stats.steps import mean_step
 
 # Fixed in advance, chosen on simulations: what the ball's centre, its radius, the mean in it, the median distance and
 # the step get, of epsilon or of mu^2. Without a smaller ball the first two are left out.
@@ -56,22 +55,22 @@ class Approach:
     header : what it is about
     search : how a smaller ball is looked for; None if it is not
     skipped : why it is not although that was asked for, or None
-    weights, shares : how the promise is divided, the step's share last
+    shares : how the promise is divided, the step's share last
     """
 
     header: Header
-    search: BallPlan | None
+    search: BallSearch | None
     skipped: str | None
-    weights: tuple[float, ...]
     shares: tuple[Promise, ...]
 
     @staticmethod
     def make(header: Header, refine: bool) -> Approach:
         """Make every choice, or refuse where the median distance cannot be told."""
+        # Whether a smaller ball helps is no close call: the same numbers say so everywhere.
         found = Approach._refined(header) if refine else None
         if found is None or found.skipped is not None:
             shares = tuple(divide(header.privacy, PLAIN_SHARES))
-            found = Approach(header, None, None if found is None else found.skipped, PLAIN_SHARES, shares)
+            found = Approach(header, None, None if found is None else found.skipped, shares)
         obstacle = found.scale_in(header.ball).obstacle(MOST_MISCOUNTED)
         if obstacle is not None:
             raise PromiseError(
@@ -87,15 +86,10 @@ class Approach:
         """Return the way by a smaller ball; `skipped` says why public numbers are against it."""
         shares = tuple(divide(header.privacy, REFINED_SHARES))
         try:
-            plan = BallPlan.make(header.ball, header.n, shares[:2], BALL_COVERAGE, mean_for(shares[0]))
+            plan = BallSearch.make(header, shares[:2], BALL_COVERAGE, mean_for(shares[0]))
         except DPManifoldError as problem:
-            return Approach(header, None, str(problem).rstrip("."), REFINED_SHARES, shares)
-        return Approach(header, plan, plan.obstacle, REFINED_SHARES, shares)
-
-    @cached_property
-    def before(self) -> int:
-        """How many of the shares are spent before the step."""
-        return len(self.shares) - 1
+            return Approach(header, None, str(problem).rstrip("."), shares)
+        return Approach(header, plan, plan.obstacle, shares)
 
     def mean_in(self, ball: Ball) -> Chosen:
         """Return the mechanism of the mean in a ball, its scale and what to expect of it."""
@@ -112,25 +106,21 @@ class Approach:
         first = () if self.search is None else (self.search.step(header),)
         return (*first, mean_step(MEAN, header, self.mean_in(header.ball)), self.scale_in(header.ball).step(header))
 
-    def release(self, points: UnitPoints, bits: Bits) -> tuple[Release, UnitPoints]:
-        """Release them one after the other; return the last, and the points in its ball. Never raises."""
-        header, ball = self.header, self.header.ball
-        steps: tuple[Release, ...] = ()
-        moved, chosen = points, self.mean_in(ball)
+    def draws(self, units: Hidden[UnitPoints]) -> Drawing[tuple[Release, Hidden[UnitPoints]]]:
+        """Draw them one after the other; return the last, and the units' points in its ball."""
+        header, paid, steps = self.header, self.shares[:-1], tuple[Release, ...]()
+        inside, moved, chosen = header, units, self.mean_in(header.ball)
         if self.search is not None:
-            found = self.search.release(points, header.promising(together(list(self.shares[:2]))), bits)
+            found: Release = yield from self.search.draws(units, header.promising(together(paid[:2])))
             steps = (found,)
             # Where the released ball does not suit the mean the outer one is used: decided by the release.
             suited = with_fallback(lambda: self.mean_in(found.value), lambda: None, InvalidArgumentError, PromiseError)
             if suited is not None:
-                chosen, ball = suited, found.value
-                moved = moved_into(ball, points)
-        paid = self.shares[: self.before - 1]
-        mean = release_mean(moved, header.inside(ball).promising(together(list(paid))), chosen, True, bits, steps)
+                inside, moved, chosen = header.inside(found.value), moved_into(found.value, units), suited
+        mean = yield from draw_mean(moved, inside.promising(together(paid[:-1])), chosen, True, steps)
         near = about(mean)
-        moved = moved_into(near, points)
-        total = together(list(self.shares[: self.before]))
-        scale = self.scale_in(near).release(moved, header.promising(total), bits, (mean,))
+        moved = moved_into(near, units)
+        scale = yield from self.scale_in(near).draws(moved, header.promising(together(paid)), (mean,))
         return scale, moved
 
 
@@ -145,22 +135,6 @@ def about(mean: Release) -> Ball:
     )  # fmt: skip
 
 
-def faults_before(release: Release) -> list[str]:
-    """Return what is wrong with the steps of a median: balls, and what they are asked to hold."""
-    scale = release.steps[0]
-    mean = scale.steps[0]
-    near, found = about(mean), []
-    if scale.ball != near:
-        found.append("step 'radius': it was not looked for about the released mean")
-    if release.ball != near:
-        found.append("the ball is not the one about the released mean")
-    if scale.details["coverage"] != SCALE_COVERAGE:
-        found.append("step 'radius': the scale of a median is the distance that half of the units keep")
-    if any(step.details["coverage"] != BALL_COVERAGE for step in mean.steps):
-        found.append("step 'ball': before a median it is to hold another share of the units")
-    return found
-
-
 def outliers_withstood(release: Release) -> float:
     """Return the largest share of the units that cannot make ball and scale larger than the others ask for, at least 0.
 
@@ -173,12 +147,7 @@ def outliers_withstood(release: Release) -> float:
     search = RadiusPlan(scale.ball, n, scale.share, SCALE_COVERAGE).search
     found = min(1 - SCALE_COVERAGE, SCALE_COVERAGE) - search.error / n
     for step in mean.steps:
-        found = min(found, 1 - BALL_COVERAGE - search_of(step).error / n)
+        share = divide(release.privacy, REFINED_SHARES)[1]
+        ball = RadiusSearch(step.ball.space.dim, n, step.ball.radius, share, BALL_COVERAGE)
+        found = min(found, 1 - BALL_COVERAGE - ball.error / n)
     return max(0.0, found)
-
-
-def recipes_before() -> Iterator[tuple[tuple[float, ...], Recipe]]:
-    """Give the shares and the recipe of the last step, in a smaller ball and without."""
-    for weights, first in ((REFINED_SHARES, ball_recipe(REFINED_SHARES[:2])), (PLAIN_SHARES, None)):
-        mean = Recipe(MEAN.name, MEANS, weights[:-2], first, projected=True)
-        yield weights, radius_recipe(weights[:-1], mean)

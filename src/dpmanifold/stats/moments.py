@@ -15,18 +15,16 @@ from dpmanifold._check import Array, FloatArray
 from dpmanifold._fallback import with_fallback
 from dpmanifold.ball import Ball
 from dpmanifold.frechet import UnitPoints
-from dpmanifold.mechanisms import Calibration, get
-from dpmanifold.noise.exact import grid_of
-from dpmanifold.noise.tails import Tail
+from dpmanifold.mechanisms import get
 from dpmanifold.privacy import Promise
-from dpmanifold.release import EXACT, FLOAT, Release
+from dpmanifold.release import Drawn, Release
 from dpmanifold.sensitivity import Sensitivity
-from dpmanifold.statistic import Header, Kind, Statistic, Step
+from dpmanifold.statistic import Header, Statistic, Step
 from dpmanifold.stats.additive import additive, additive_forecast, refuse_overflow
-from dpmanifold.stats.draws import Bits, noisy, stated
-from dpmanifold.stats.grids import DOES_NOT_FOLLOW, DRAWN_ROUNDING
-from dpmanifold.stats.ranges import QUADRATURE, Limits, rounding_of
-from dpmanifold.stats.recipes import Recipe
+from dpmanifold.stats.draws import Hidden, VectorDraw
+from dpmanifold.stats.program import Drawing, step_of
+from dpmanifold.stats.ranges import Limits
+from dpmanifold.stats.steps import additive_step
 
 REFERENCE, EXCESS = "reference to centre", "excess subtracted"
 
@@ -50,21 +48,12 @@ class Moment(Statistic):
     def value(self, numbers: FloatArray, details: dict[str, float]) -> Any:
         """Return what people get from the noisy numbers: post-processing."""
 
-    def as_drawn(self, release: Release) -> FloatArray | None:
-        """Return the numbers that were drawn, of doubles those that the value was made of."""
-        return self.numbers(release) if release.drawn is None else release.drawn
+    def limits_of(self, ball: Ball, reach: float, before: Release | None) -> Limits:
+        """Return what a moment can be about a point that no unit is farther from than `reach`.
 
-    def numbers(self, release: Release) -> FloatArray | None:
-        """Return the noisy numbers that the value was made of; None where it does not tell."""
-        return np.atleast_1d(np.asarray(release.value, dtype=np.float64))
-
-    def limits_of(self, release: Release) -> Limits:
-        """Return what a moment about a point at the stated distance can be."""
-        return Limits(np.zeros(1), np.full(1, self.largest(self._reach(release))))
-
-    def impossible(self, value: Any) -> str:
-        """Say what no value of this kind is, whatever the noise; empty if it is not that."""
-        return ""
+        `before` is the moment that was released before it, if any was.
+        """
+        return Limits(np.zeros(1), np.full(1, self.largest(reach)))
 
     def size(self, ball: Ball) -> int:
         """Return how many numbers it has."""
@@ -87,30 +76,32 @@ class Moment(Statistic):
         """Return the moment as the step before it makes it: itself, unless that says what to take it along."""
         return self
 
-    def release(
+    def draws(
         self,
-        points: UnitPoints,
+        units: Hidden[UnitPoints],
         header: Header,
         share: Promise,
         about: Array,
-        bits: Bits,
         steps: tuple[Release, ...] = (),
         details: dict[str, float] | None = None,
-    ) -> Release:
-        """Release it about a point of the space that is public or was released. Never raises."""
+    ) -> Drawing[Release]:
+        """Draw it about a point of the space that is public or was released."""
         ball = header.ball
         at, apart = located(ball, about)
         # Longer than the bound allows would be rounding: cut, so that the bound holds for what is computed.
         reach = sensitivity.reach(ball, away=apart)
         calibration = additive(self.sensitivity(ball, header.n, apart), share)
-        exact = with_fallback(lambda: self.exact(points, at, reach), lambda: np.zeros(self.size(ball)))
-        drawn = noisy(exact, calibration.mechanism, calibration.scale, self.largest(reach), bits)
+        hidden = units.then(lambda points: self.exact(points, at, reach), lambda points: np.zeros(self.size(ball)))
+        before = steps[0] if steps else None
+        drawn: Drawn = yield VectorDraw(
+            hidden, calibration, self.largest(reach), lambda: self.limits_of(ball, reach, before)
+        )
         stating = {**(details or {}), **self.options(), REFERENCE: apart}
-        timing = {"timing": steps[0].timing} if steps else {}
-        return Release.of(
-            self.stating, self.value(drawn.numbers, stating), header, calibration, steps, stating,
-            projected=self.projected, tol=frechet.default_tol(ball, header.n), private=bits.private, **timing,
-            **stated(drawn),
+        return (
+            yield from step_of(Release.of(
+                self.stating, self.value(drawn.numbers, stating), header, calibration, (drawn,), steps, stating,
+                projected=self.projected, tol=frechet.default_tol(ball, header.n),
+            ))
         )  # fmt: skip
 
     def step(self, header: Header, share: Promise, away: float, exact: bool) -> Step:
@@ -119,69 +110,7 @@ class Moment(Statistic):
         refuse_overflow(calibration.scale)
         error = additive_forecast(calibration, self.size(header.ball)).mean
         most = self.largest(sensitivity.reach(header.ball, away=away))
-        drawn = FLOAT if header.arithmetic == FLOAT else EXACT
-        return Step(
-            self.name, calibration.mechanism, share, calibration.scale, calibration.rule, error, most, exact,
-            arithmetic=drawn,
-        )  # fmt: skip
-
-    # ---------------------------------------------------------------- what verify recomputes
-
-    def calibrated(self, release: Release) -> tuple[Calibration, float]:
-        """Return the noise that the stated share and reference ask for; there is none on a point."""
-        away = release.details[REFERENCE]
-        return additive(self.sensitivity(release.ball, release.n, away), release.share), 0.0
-
-    def tolerance(self, release: Release) -> float:
-        """Return the tolerance that means in this ball are solved to."""
-        return frechet.default_tol(release.ball, release.n)
-
-    def _reach(self, release: Release) -> float:
-        return sensitivity.reach(release.ball, away=release.details[REFERENCE])
-
-    def grid(self, release: Release, calibration: Calibration) -> int | None:
-        """Return the exponent of the grid."""
-        return grid_of(release.scale, self.largest(self._reach(release)))
-
-    def value_faults(self, release: Release, noise: float) -> list[str]:
-        """Return why a moment about a point at the stated distance could not have been drawn."""
-        if reason := self.impossible(release.value):
-            return [f"value: {reason}"]
-        numbers = self.numbers(release)
-        return [] if numbers is None else self._faults("value", numbers, release)
-
-    def drawn_faults(self, release: Release, noise: float) -> list[str]:
-        """Return whether the draw is too far, or the value not made of it."""
-        drawn = release.drawn
-        assert drawn is not None
-        made = self.value(drawn, release.details)
-        same = release.value == made if self.kind is Kind.NUMBER else _alike(release.value, made)
-        return self._faults("drawn", drawn, release) + ([] if same else [DOES_NOT_FOLLOW])
-
-    def _faults(self, what: str, numbers: FloatArray, release: Release) -> list[str]:
-        tail = Tail(release.mechanism, release.scale, len(numbers), release.grid)
-        return self.limits_of(release).faults(what, numbers, tail)
-
-    def details_faults(self, release: Release, recipe: Recipe, shares: list[Promise]) -> list[str]:
-        """Return whether it was not taken about the mean that its steps released, on their ball."""
-        away, ball = release.details[REFERENCE], release.ball
-        excess, found = release.details.get(EXCESS, 0.0), []
-        if recipe.step is None:
-            right, excess_right = 0 <= away <= ball.radius, 0 <= excess <= ball.radius**2 / 4
-        else:
-            mean = release.mean_below
-            right = abs(away - located(ball, mean.value)[1]) <= rounding_of(ball, mean.value)
-            computed = excess_about(mean, ball) if recipe.corrected else 0.0
-            excess_right = bool(np.isclose(excess, computed, rtol=QUADRATURE, atol=0))
-        if not right:
-            found.append("reference to centre: it is not the distance of the point that the moment is about")
-        if not excess_right:
-            found.append("excess subtracted: it is not what noise on the mean adds")
-        return found
-
-
-def _alike(stated: FloatArray, made: FloatArray) -> bool:
-    return bool(np.allclose(stated, made, rtol=DRAWN_ROUNDING, atol=0))
+        return additive_step(self, header, calibration, error, most, exact)
 
 
 def located(ball: Ball, point: Array) -> tuple[Array, float]:

@@ -7,6 +7,7 @@ far the two can be apart (theory section 7, region). What either way gives is ma
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -18,9 +19,8 @@ from dpmanifold.inference.estimate import mean_hessian
 from dpmanifold.inference.hotelling import NoisyCovariance, degrees_of_freedom, spectral_noise
 from dpmanifold.linalg import from_vecd, to_vecd
 from dpmanifold.privacy import Promise
-from dpmanifold.release import DRAW_COVERED, FLOAT, Release
-from dpmanifold.statistic import Header
-from dpmanifold.stats.averaged import AveragePlan
+from dpmanifold.release import Drawn, Release
+from dpmanifold.stats.averaged import AverageProgram
 from dpmanifold.stats.chain import Chain
 from dpmanifold.stats.joint_moments import JOINT_MOMENTS, JointMomentsAboutCenter
 from dpmanifold.stats.second_moment import REGION_SHARES, SECOND_MOMENT
@@ -35,7 +35,9 @@ _MADE_UP, _MANY_DIMENSIONS = 8, 30
 _TAIL = 0.05
 
 
-def made_up(draw: AveragePlan, variance: float, rng: np.random.Generator, center: FloatArray | None = None) -> Release:
+def made_up(
+    draw: AverageProgram, variance: float, rng: np.random.Generator, center: FloatArray | None = None
+) -> Release:
     """Return a release of joint moments of normal data, of a variance along every axis, about a point.
 
     Parameters
@@ -57,12 +59,12 @@ def made_up(draw: AveragePlan, variance: float, rng: np.random.Generator, center
     units = statistic.features.units(d, header.ball.radius)
     value = hidden + draw.calibration.scale * units * rng.standard_normal(len(hidden))
     return Release.of(
-        JOINT_MOMENTS, value, header, draw.calibration, details=statistic.stating(), tol=0.0, projected=False,
-        private=False, timing=DRAW_COVERED, arithmetic=FLOAT,
+        JOINT_MOMENTS, value, replace(header, private=False), draw.calibration, (Drawn(value / units),),
+        details=statistic.stating(), tol=0.0, projected=False,
     )  # fmt: skip
 
 
-def smaller_in_one_draw(draw: AveragePlan, rest: Promise) -> bool:
+def smaller_in_one_draw(draw: AverageProgram, rest: Promise) -> bool:
     """Return whether a region for the Fréchet mean is clearly smaller from one draw; or the only one that can be made.
 
     Parameters
@@ -70,17 +72,17 @@ def smaller_in_one_draw(draw: AveragePlan, rest: Promise) -> bool:
     draw : of joint moments that stand for the Fréchet mean, in the public ball
     rest : what the mean and the second moment about it may cost together
     """
-    ball, n = draw.header.ball, draw.header.n
+    ball = draw.header.ball
     d = ball.frame.dim
     try:
-        chain = Chain.make(ball, n, rest, REGION_SHARES, (SECOND_MOMENT,))
+        chain = Chain.make(draw.header, rest, REGION_SHARES, (SECOND_MOMENT,))
     except DPManifoldError:
         return True
     rng, count = np.random.default_rng(0), 1 if d > _MANY_DIMENSIONS else _MADE_UP
     variance = (_FILL * ball.radius) ** 2 / (d + 2)
     center = _AWAY * ball.radius * np.eye(d)[0]
     ours = [_squared_radius(ConfidenceRegion(made_up(draw, variance, rng, center), 1 - _TAIL)) for _ in range(count)]
-    theirs = [_about_a_mean(chain, draw.header, variance, rng) for _ in range(count)]
+    theirs = [_about_a_mean(chain, variance, rng) for _ in range(count)]
     return float(np.mean(ours)) <= _CLEARLY**2 * float(np.mean(theirs))
 
 
@@ -88,9 +90,10 @@ def _squared_radius(region: ConfidenceRegion) -> float:
     return region.threshold * float(np.trace(region.covariance))
 
 
-def _about_a_mean(chain: Chain, header: Header, variance: float, rng: np.random.Generator) -> float:
+def _about_a_mean(chain: Chain, variance: float, rng: np.random.Generator) -> float:
     """Return the squared radius of a region from a mean and a second moment about it, near that mean."""
-    ball, n, d = chain.ball, chain.n, chain.ball.frame.dim
+    header, ball = chain.header, chain.header.ball
+    n, d = header.n, ball.frame.dim
     reach, known = sensitivity.reach(ball, away=_AWAY * ball.radius), chain.chosen[1].scale ** 2 * np.eye(d)
     scale = SECOND_MOMENT.step(header, chain.shares[1], _AWAY * ball.radius, exact=False).scale
     found, vectors = np.linalg.eigh(variance * np.eye(d) + from_vecd(scale * rng.standard_normal(d * (d + 1) // 2)))

@@ -14,7 +14,6 @@ from dpmanifold.errors import InvalidArgumentError, Public
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.privacy.accounts import Account, Mark
 from dpmanifold.sources import as_source
-from dpmanifold.statistic import NEIGHBOURS_BY_CLASS
 from dpmanifold.stats.content import content_of
 from dpmanifold.stats.inputs import is_each_record, number_of_records, prepare_records
 from dpmanifold.stats.records import as_batch
@@ -72,6 +71,8 @@ class Pair(Sample[Sequence[UnitPoints]]):
             )
         return names
 
+    neighbours = staticmethod(Groups.neighbours)
+
     @staticmethod
     def fits(X: Registered) -> bool:
         """Return whether there are two public classes, and nobody is in both."""
@@ -97,7 +98,7 @@ def _of_sizes(
     ball: Ball, sizes: tuple[int, ...], unit: str, data: Data, points: Callable[[], Sequence[UnitPoints]]
 ) -> Known[Sequence[UnitPoints]]:
     public = partial(public_groups, ball, sizes, unit)
-    return Known(sum(sizes), unit, data, points, public, NEIGHBOURS_BY_CLASS, {"counts": sizes})
+    return Known(sum(sizes), unit, data, points, public, {"counts": sizes})
 
 
 def _read(X: object, Y: object, ball: Ball, terms: Terms) -> Known[Sequence[UnitPoints]]:

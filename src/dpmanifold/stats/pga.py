@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -16,23 +16,22 @@ from dpmanifold.frechet import UnitPoints
 from dpmanifold.inference import PrincipalComponents
 from dpmanifold.inference.squares import COUNT, principal_directions
 from dpmanifold.manifolds.vectors import shorten
-from dpmanifold.mechanisms import Calibration
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise
 from dpmanifold.privacy.accounts import Account
-from dpmanifold.release import NEIGHBOURS, Release
+from dpmanifold.release import Release
 from dpmanifold.sensitivity import Sensitivity
-from dpmanifold.statistic import STATISTICS, Header, Kind, Prepared, Step
+from dpmanifold.statistic import STATISTICS, Header, Kind, Step
 from dpmanifold.stats.additive import additive, additive_forecast
 from dpmanifold.stats.asking import Terms, ask
-from dpmanifold.stats.chain import AboutMean, gaussian_mean_recipe, moment_recipes
+from dpmanifold.stats.chain import MomentsProgram
 from dpmanifold.stats.curator import Curator
 from dpmanifold.stats.moments import REFERENCE, Moment
+from dpmanifold.stats.program import Program
 from dpmanifold.stats.query import LEVEL, REFINE, Option, Query
 from dpmanifold.stats.ranges import Limits, limits_of_features
-from dpmanifold.stats.recipes import EITHER, Recipe
 from dpmanifold.stats.samples import Units
-from dpmanifold.stats.signs import COMPONENT_SHARES, SIGNS, of_features, refuse_long, weight_faults
+from dpmanifold.stats.signs import COMPONENT_SHARES, SIGNS, of_features, refuse_long
 
 # Of squares and of their products, which only say how far squares vary: so many balance the noise on both.
 _WEIGHT = 1 / 3
@@ -109,7 +108,9 @@ class ComponentVariances(Moment):
         self.count, self.weight = count, weight
         self.squares = Squares(np.zeros((count, 1)) if directions is None else directions, weight)
 
-    def prepared(self, header: Header, *, count: int = 3, refine: bool = False, mechanism: Any = "auto") -> Prepared:
+    def prepared(
+        self, header: Header, *, count: int = 3, refine: bool = False, mechanism: Any = "auto"
+    ) -> Program[UnitPoints]:
         """Plan the mean, the directions and the variances along them.
 
         Parameters
@@ -120,7 +121,7 @@ class ComponentVariances(Moment):
         ball = header.ball
         wanted = ComponentVariances(min(positive_int(count, "count"), ball.frame.dim))
         refuse_long(self.name, max(SIGNS.size(ball), wanted.size(ball)), ball)
-        return AboutMean(header, COMPONENT_SHARES, (SIGNS, wanted), refine, mechanism)
+        return MomentsProgram(header, COMPONENT_SHARES, (SIGNS, wanted), refine, mechanism)
 
     # ---------------------------------------------------------------- the draw
 
@@ -162,32 +163,16 @@ class ComponentVariances(Moment):
         calibration = additive(self.sensitivity(header.ball, header.n, away), share)
         return replace(step, error=additive_forecast(calibration, self.squares.count).mean, exact=True)
 
-    # ---------------------------------------------------------------- what verify recomputes
+    def limits_of(self, ball: Ball, reach: float, before: Release | None) -> Limits:
+        """Return what means of squares and of their products can be."""
+        return limits_of_features(self.squares, ball.frame.dim)
 
     def shape_stated(self, ball: Ball, details: Mapping[str, float]) -> tuple[int, ...]:
         """Return how many numbers there are for the stated number of directions."""
-        return (_stated(ball, details).size(ball),)
-
-    def calibrated(self, release: Release) -> tuple[Calibration, float]:
-        """Return the noise that the stated share, count and weight ask for; there is none on a point."""
-        bound = _stated(release.ball, release.details).sensitivity(release.ball, release.n, 0.0)
-        return additive(bound, release.share), 0.0
-
-    def limits_of(self, release: Release) -> Limits:
-        """Return what means of squares and of their products can be."""
-        return limits_of_features(_stated(release.ball, release.details).squares, release.ball.frame.dim)
-
-    def details_faults(self, release: Release, recipe: Recipe, shares: list[Promise]) -> list[str]:
-        """Return what is wrong with the point that it is about, and with the weight."""
-        return [*super().details_faults(release, recipe, shares), *weight_faults(release, _WEIGHT)]
-
-    def recipes(self) -> Sequence[Recipe]:
-        """Return: a mean, directions, then this; also in a smaller ball."""
-        step = Recipe(
-            SIGNS.name, ("gaussian",), COMPONENT_SHARES[:2], gaussian_mean_recipe(), SIGNS.details,
-            projected=False, neighbours=EITHER,
-        )  # fmt: skip
-        return moment_recipes(self, COMPONENT_SHARES, step, (NEIGHBOURS,))
+        count, dim = details.get(COUNT, 0.0), ball.frame.dim
+        if not (count == int(count) and 1 <= count <= dim):
+            raise InvalidDataError(f"{COUNT} must be a whole number between 1 and {dim}, got {count:g}")
+        return (ComponentVariances(int(count), details.get(WEIGHT, 0.0)).size(ball),)
 
     def conclusion(self, release: Release) -> PrincipalComponents:
         """Return the components that it is released for."""
@@ -196,14 +181,6 @@ class ComponentVariances(Moment):
 
 COMPONENTS = ComponentVariances()
 STATISTICS.register(COMPONENTS.name, COMPONENTS)
-
-
-def _stated(ball: Ball, details: Mapping[str, float]) -> ComponentVariances:
-    """Return the statistic with the options that a release states, or refuse what are none."""
-    count, weight = details.get(COUNT, 0.0), details.get(WEIGHT, 0.0)
-    if not (count == int(count) and 1 <= count <= ball.frame.dim):
-        raise InvalidDataError(f"{COUNT} must be a whole number between 1 and {ball.frame.dim}, got {count:g}")
-    return ComponentVariances(int(count), weight)
 
 
 COMPONENTS_KEPT = Option("count", "whole", "Components", "How many components; no more than the space has dimensions.")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy
@@ -18,10 +19,10 @@ from dpmanifold._check import fraction
 from dpmanifold.inference import ConfidenceRegion
 from dpmanifold.inference.joint import JointEstimate, combined
 from dpmanifold.release import Release
-from dpmanifold.statistic import Prepared
-from dpmanifold.stats.averaged import AveragePlan
+from dpmanifold.stats.averaged import AverageProgram
 from dpmanifold.stats.joint_moments import JointMomentsAboutCenter
 from dpmanifold.stats.one_draw import made_up
+from dpmanifold.stats.program import Parallel, Program
 
 USUAL_FILL = 0.5
 """The share of the radius that data are assumed to fill, unless something else is said."""
@@ -86,16 +87,18 @@ class Prospect:
         )
 
 
-def joint_draws(plan: Prepared) -> list[AveragePlan]:
+def joint_draws(plan: Program[Any] | Parallel) -> list[AverageProgram]:
     """Return the draws of joint moments that a plan of a region or a test consists of; none where it has others."""
-    draws = getattr(plan, "draws", [plan])
+    draws = getattr(plan, "joint", [plan])
     joint = [
-        draw for draw in draws if isinstance(draw, AveragePlan) and isinstance(draw.statistic, JointMomentsAboutCenter)
+        draw
+        for draw in draws
+        if isinstance(draw, AverageProgram) and isinstance(draw.statistic, JointMomentsAboutCenter)
     ]
     return joint if len(joint) == len(plan.steps()) else []
 
 
-def prospect(draws: Sequence[AveragePlan], fill: float, of_test: bool, dim: int) -> Prospect:
+def prospect(draws: Sequence[AverageProgram], fill: float, of_test: bool, dim: int) -> Prospect:
     """Return what one draw of joint moments is worth as a region, or several as a test; or why it is not known.
 
     Of several groups it is told for the two smallest, at a size that all pairs share equally: the pairs' p-values are

@@ -1,7 +1,7 @@
 """Where a value can lie: what units in the ball can give, and beyond it what noise surely stays below.
 
 An honest release, all of its steps included, is refused with a probability below `FALSE_ALARM`, the data being what
-they may: each draw gets a tenth of it, and shares it out evenly among what is checked of that draw.
+they may: each draw gets a fortieth of it, and shares it out evenly among what is checked of that draw.
 """
 
 from __future__ import annotations
@@ -16,38 +16,24 @@ from scipy import optimize
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
 from dpmanifold.features import FeatureMap
-from dpmanifold.features.limits import Cut
+from dpmanifold.features.limits import Cut, of_length
 from dpmanifold.manifolds.base import EPS
 from dpmanifold.noise.tails import Tail
-from dpmanifold.privacy import Promise, PureDP
 
 FALSE_ALARM = 1e-9
 """The probability that ranges refuse an honest release, at most."""
-# No recipe has more draws than this.
-MOST_DRAWS = 10
+# No program has more draws than this: a few of vectors and points, and the counts of up to three searches.
+MOST_DRAWS = 40
 # So many numbers, those that lie farthest outside, are looked at together.
 _TOGETHER = 100
 # And inequalities are looked for so often.
 _ROUNDS = 20
-# In scales: a normal number exceeds 7 in size with probability 3e-12, one by Laplace's law exceeds 30 with 1e-13.
-_NORMAL_TAIL, _LAPLACE_TAIL = 7.0, 30.0
 # Integrals of a law, computed by quadrature.
 QUADRATURE = 1e-10
 # Noise stays below this quantile of its law, as far as a check is concerned.
 SURELY = 1 - 1e-12
 # A few operations with a relative error of eps each: sums and eigenvalues at the very edge of a range are rounded.
 ROUNDING = 1e-12
-
-
-def tail_of(share: Promise) -> float:
-    """Return how many scales the noise on a number surely stays below: Laplace's for pure promises, else normal.
-
-    Examples
-    --------
-    >>> tail_of(PureDP(0.1))
-    30.0
-    """
-    return _LAPLACE_TAIL if isinstance(share, PureDP) else _NORMAL_TAIL
 
 
 def same_number(one: float, two: float) -> bool:
@@ -59,18 +45,6 @@ def same_number(one: float, two: float) -> bool:
     (True, False)
     """
     return math.isclose(one, two, rel_tol=ROUNDING)
-
-
-def within(value: float, low: float, high: float, tail: float) -> bool:
-    """Return whether a number lies in a range, up to noise and rounding.
-
-    Examples
-    --------
-    >>> within(1.5, 0.0, 1.0, 0.6), within(-1.0, 0.0, 1.0, 0.6)
-    (True, False)
-    """
-    slack = tail + ROUNDING * max(abs(low), abs(high))
-    return low - slack <= value <= high + slack
 
 
 def near(number: float, tail: Tail) -> tuple[float, float]:
@@ -161,6 +135,17 @@ class Limits(NamedTuple):
         return away
 
 
+def limits_of_length(size: int, middle: FloatArray | float = 0.0, most: float = 1.0) -> Limits:
+    """Return what averages of vectors can be that are no farther from the middle than a length."""
+    center = np.broadcast_to(np.asarray(middle, dtype=np.float64), (size,))
+
+    def cuts(numbers: FloatArray) -> list[Cut]:
+        cut = of_length("length", numbers - center)
+        return [cut._replace(most=most + float(cut.combination @ center))]
+
+    return Limits(center - most, center + most, cuts)
+
+
 def limits_of_features(features: FeatureMap, dim: int) -> Limits:
     """Return what averages of features can be."""
     return Limits(*features.limits(dim), lambda numbers: features.cuts(numbers, dim))
@@ -176,8 +161,8 @@ def baseline_faults(ball: Ball, value: Array, noise: float) -> list[str]:
     apart, far, slack = ball.space.stored.away(ball.center, value, ball.radius)
     return (
         []
-        if within(apart, 0.0, far, noise + slack)
-        else ["value: no noise of that scale carries stored numbers so far"]
+        if apart <= far * (1 + ROUNDING) + noise + slack
+        else ["drawn: no noise of that scale carries stored numbers so far"]
     )
 
 

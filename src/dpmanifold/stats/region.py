@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from dpmanifold._check import open_fraction, shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.frechet import UnitPoints
 from dpmanifold.inference import ConfidenceRegion
 from dpmanifold.mechanisms.base import FRECHET
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise
 from dpmanifold.privacy.accounts import Account
-from dpmanifold.statistic import Header, Prepared
+from dpmanifold.statistic import Decisions, Header
 from dpmanifold.stats.asking import Terms, ask
 from dpmanifold.stats.chain import gaussian
 from dpmanifold.stats.curator import Curator
-from dpmanifold.stats.featured import FeaturePlan
+from dpmanifold.stats.featured import FeatureProgram
 from dpmanifold.stats.joint_moments import JOINT_MOMENTS, JointMomentsAboutCenter
 from dpmanifold.stats.one_draw import smaller_in_one_draw
+from dpmanifold.stats.program import Program
 from dpmanifold.stats.prospects import joint_draws
 from dpmanifold.stats.query import ESTIMAND_OF_INFERENCE, LEVEL, REFINE, Query
 from dpmanifold.stats.samples import Units
@@ -84,7 +87,7 @@ def private_region(
 
 def region_plan(
     header: Header, *, estimand: str | None = None, refine: bool = False, mechanism: Any = "auto"
-) -> Prepared:
+) -> Program[UnitPoints]:
     """Return what a region is made of: joint moments, or a mean and a second moment about it.
 
     Joint moments where their mean is the one asked for, or where the region is clearly smaller although it is grown by
@@ -101,9 +104,16 @@ def region_plan(
     if not at_once and mechanism != "auto":
         return SECOND_MOMENT.prepared(header, refine=refine, mechanism=mechanism)
     statistic = JointMomentsAboutCenter(weight_in(header.ball), about_frechet=not at_once)
-    plan = FeaturePlan(JOINT_MOMENTS, statistic, header, refine, mechanism)
-    if at_once or smaller_in_one_draw(plan, gaussian(header.privacy)):
-        return plan
+    if at_once:
+        return FeatureProgram(statistic, header, refine, mechanism)
+    # Neither way may leave a decision behind of which it is not made.
+    trial = FeatureProgram(statistic, replace(header, decisions=Decisions()), refine, mechanism)
+    rest = gaussian(header.privacy)
+    way = header.decide(
+        "draws", lambda: "one" if smaller_in_one_draw(trial, rest) else "several", {"one", "several"}.__contains__
+    )
+    if way == "one":
+        return FeatureProgram(statistic, header, refine, mechanism)
     return SECOND_MOMENT.prepared(header, refine=refine, mechanism=mechanism)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -11,11 +10,11 @@ import numpy as np
 
 from dpmanifold import features
 from dpmanifold._check import FloatArray, open_fraction
-from dpmanifold._fallback import with_fallback
 from dpmanifold.ball import Ball, require_ball
 from dpmanifold.errors import InvalidArgumentError, Public
 from dpmanifold.features.geodesics import Geodesic
 from dpmanifold.features.marked import MarkedMoments
+from dpmanifold.frechet import UnitPoints
 from dpmanifold.inference.curve_fit import curve_of, radius_of
 from dpmanifold.inference.design import MOMENTS, Range, are_moments, checked_range
 from dpmanifold.inference.regression import GeodesicRegression
@@ -25,21 +24,20 @@ from dpmanifold.privacy import Budget, Promise
 from dpmanifold.privacy.accounts import Account
 from dpmanifold.release import Clipping, Release
 from dpmanifold.sensitivity import Sensitivity
-from dpmanifold.statistic import NEIGHBOURS, NEIGHBOURS_BY_COVARIATE, STATISTICS, Header, Prepared, Step
+from dpmanifold.statistic import STATISTICS, Header, Statistic, Step
 from dpmanifold.stats.additive import additive, additive_forecast, refuse_overflow
 from dpmanifold.stats.asking import Terms, ask
-from dpmanifold.stats.averaged import AveragePlan
 from dpmanifold.stats.chain import gaussian
 from dpmanifold.stats.curator import Curator
-from dpmanifold.stats.draws import Bits, checked_arithmetic
+from dpmanifold.stats.draws import Hidden, checked_arithmetic
 from dpmanifold.stats.featured import FeatureStatistic
 from dpmanifold.stats.inputs import checked_flag, divide
 from dpmanifold.stats.marks import MarkedPoints, Scored
+from dpmanifold.stats.program import Declared, Drawing, Program, together
 from dpmanifold.stats.query import LEVEL, REFINE, Query
-from dpmanifold.stats.radius import RadiusPlan, radius_recipe
-from dpmanifold.stats.ranges import same_number, tail_of, within
-from dpmanifold.stats.recipes import Recipe, together
-from dpmanifold.stats.refine import SKIPPED
+from dpmanifold.stats.radius import RadiusPlan
+from dpmanifold.stats.ranges import Limits
+from dpmanifold.stats.refine import REFINEMENT, SKIPPED
 from dpmanifold.stats.samples import WithCovariate
 from dpmanifold.stats.shaping import coverage_of, flat_ball
 
@@ -54,7 +52,6 @@ _MOST_COVERED = 0.9
 # Curves that noise moved, and residuals from them, reach so many radii at most.
 _ROOM = 8
 _PUBLIC = frozenset(MOMENTS)
-_EITHER = (NEIGHBOURS, NEIGHBOURS_BY_COVARIATE)
 
 
 class RegressionMoments(FeatureStatistic):
@@ -63,15 +60,16 @@ class RegressionMoments(FeatureStatistic):
     Parameters
     ----------
     radius : what residuals are clipped to; the ball's if left out
+    moments : the averages of t, t^2, ..., where the covariate is public
     """
 
     name, words = "regression", "moments of a geodesic regression on a covariate"
     proof = "docs/theory/regression.md"
     details = SKIPPED | _PUBLIC
 
-    def __init__(self, radius: float | None = None) -> None:
+    def __init__(self, radius: float | None = None, moments: FloatArray | None = None) -> None:
         super().__init__(MarkedMoments())
-        self._radius = radius
+        self._radius, self._moments = radius, moments
 
     def reach(self, ball: Ball) -> float:
         """Return what residuals are clipped to."""
@@ -81,9 +79,14 @@ class RegressionMoments(FeatureStatistic):
         """Return it with the radius that the steps of a release found."""
         return RegressionMoments(radius_of(release))
 
+    @property
+    def registered(self) -> Statistic:
+        """The statistic as it is registered: the radius is that of a step."""
+        return REGRESSION
+
     # ---------------------------------------------------------------- the average
 
-    def prepared(self, header: Header, *, refine: bool = False, mechanism: Any = "auto") -> Prepared:
+    def prepared(self, header: Header, *, refine: bool = False, mechanism: Any = "auto") -> Program[UnitPoints]:
         """Refuse: records alone do not say what to regress on."""
         raise InvalidArgumentError(
             "a regression needs a covariate beside the records: call private_regression (dpm regression)."
@@ -106,47 +109,13 @@ class RegressionMoments(FeatureStatistic):
         """Return the average that a value stands for."""
         return np.asarray(value, dtype=np.float64).ravel() / self.features.units(ball.frame.dim, self.reach(ball))
 
-    # ---------------------------------------------------------------- what verify recomputes
-
-    def recipes(self) -> Sequence[Recipe]:
-        """Return: a step from the ball's centre, or a coarse curve, a radius about it and a step from there."""
-        other: dict[str, Any] = {"projected": False, "neighbours": _EITHER}
-        plain = Recipe(self.name, ("gaussian",), optional=(SKIPPED, _PUBLIC), **other)
-        coarse = Recipe(self.name, ("gaussian",), SHARES[:1], optional=(_PUBLIC,), **other)
-        radius = replace(radius_recipe(SHARES[:2], coarse), neighbours=_EITHER)
-        return [plain, Recipe(self.name, ("gaussian",), SHARES, radius, optional=(_PUBLIC,), **other)]
-
-    def details_faults(self, release: Release, recipe: Recipe, shares: list[Promise]) -> list[str]:
-        """Return what is wrong with the moments of a public covariate."""
-        found = []
-        if any(release.details.get(name, 1.0) != 1 for name in SKIPPED):
-            found.append("refine skipped: it is stated as 1, or not at all")
-        public = release.details.keys() >= _PUBLIC
-        if public != (release.neighbours == NEIGHBOURS_BY_COVARIATE):
-            found.append("neighbours: they have the same covariates if these are public, and only then")
-        if public:
-            stated = np.array([release.details[name] for name in MOMENTS])
-            if not are_moments(stated):
-                found.append(f"{MOMENTS[0]}: no covariate between -1 and 1 has such moments")
-            scales = self.noise_scales(release)[-2:]
-            surely = tail_of(release.share)
-            drawn = np.asarray(release.value)[-2:]
-            if not all(within(drawn[i], stated[i], stated[i], surely * scales[i]) for i in range(2)):
-                found.append(f"{MOMENTS[0]}: no noise of that scale comes from there to what was drawn")
-        return found
-
-    def step_faults(self, release: Release, step: Release) -> list[str] | None:
-        """Return what is wrong with the chain of steps: balls, what the radius is asked to hold, the covariate."""
-        ball, coarse, found = release.ball, step.steps[0], []
-        if step.ball != _tube(ball):
-            found.append("step 'radius': it was not looked for among residuals as long as the ball's radius")
-        if coarse.ball != ball:
-            found.append("step 'regression': it is on another ball")
-        if not same_number(step.details["coverage"], _coverage(ball, step.n, step.share, release.share)):
-            found.append("step 'radius': it was to hold another share of the units")
-        if any(coarse.details.get(name) != release.details.get(name) for name in MOMENTS):
-            found.append("step 'regression': its covariate has other moments")
-        return found
+    def limits_of(self, ball: Ball) -> Limits:
+        """Return what averages of the features can be; of a public covariate the last two are known."""
+        limits = super().limits_of(ball)
+        if self._moments is None:
+            return limits
+        known = self._moments[:2] / self.features.units(ball.frame.dim, self.reach(ball))[-2:]
+        return limits._replace(low=np.append(limits.low[:-2], known), high=np.append(limits.high[:-2], known))
 
     # ---------------------------------------------------------------- for people
 
@@ -199,7 +168,7 @@ def _coverage(ball: Ball, n: int, search: Promise, rest: Promise) -> float:
     return min(_MOST_COVERED, coverage_of(ball.space.dim, n, search, rest))
 
 
-class RegressionPlan(Prepared):
+class RegressionProgram(Program[MarkedPoints]):
     """A coarse curve and a radius about it if that can help, and one draw.
 
     Every choice and every refusal, from public numbers.
@@ -220,7 +189,7 @@ class RegressionPlan(Prepared):
         checked_arithmetic(header.arithmetic)
         REGRESSION.refuse_wrong_words(ball)
         self.public = checked_flag(covariate_public, "covariate_public")
-        self.header = replace(header, neighbours=NEIGHBOURS_BY_COVARIATE if self.public else NEIGHBOURS)
+        self.header = header
         if _ROOM * ball.radius > ball.frame.farthest:
             raise InvalidArgumentError(
                 "`ball` must have a radius of at most {farthest:.4g} for a regression on {space!r}, got "
@@ -232,9 +201,14 @@ class RegressionPlan(Prepared):
             )
         promise, bound = gaussian(header.privacy), REGRESSION.sensitivity(ball, n)
         self.shares = divide(promise, SHARES)
-        self.skipped = self._obstacle(bound, mechanism) if checked_flag(refine, "refine") else "it was not asked for"
-        self.refused = refine and self.skipped is not None
-        self.calibration = additive(bound, promise if self.skipped else self.shares[2], mechanism)
+        self._coarse = additive(bound, self.shares[0], mechanism)
+        self.details: dict[str, float] = {}
+        self.refined = checked_flag(refine, "refine")
+        if self.refined:
+            decided = header.decide(REFINEMENT, self._worth, {"used", "skipped"}.__contains__)
+            self.refined = decided == "used"
+            self.details = {} if self.refined else dict.fromkeys(SKIPPED, 1.0)
+        self.calibration = additive(bound, self.shares[2] if self.refined else promise, mechanism)
         largest = float(REGRESSION.features.units(ball.frame.dim, ball.radius).max())
         refuse_overflow(max(1.0, self.calibration.scale) * largest)
 
@@ -243,46 +217,47 @@ class RegressionPlan(Prepared):
         ball, n = self.header.ball, self.header.n
         return RadiusPlan(_tube(ball), n, self.shares[1], _coverage(ball, n, *self.shares[1:]))
 
-    def _obstacle(self, bound: Sensitivity, mechanism: Any) -> str | None:
-        """Return why a coarse curve could not help, or None."""
+    def _worth(self) -> str:
+        """Say whether a coarse curve can help, by its noise and that of the counts."""
         ball = self.header.ball
-        self._coarse = additive(bound, self.shares[0], mechanism)
-        noise = REGRESSION.error(ball, self._coarse).mean
-        if noise > _MOST_NOISE * ball.radius:
-            return f"a coarse curve would be off by {noise:.3g}, more than {_MOST_NOISE:.0%} of the radius"
-        return self._search.obstacle()
+        noisy = REGRESSION.error(ball, self._coarse).mean > _MOST_NOISE * ball.radius
+        return "skipped" if noisy or self._search.obstacle() is not None else "used"
 
     def steps(self) -> tuple[Step, ...]:
         """Return all draws; the last with residuals as long as the ball's radius, the most that they can be."""
-        last = AveragePlan(REGRESSION, self.header, self.calibration).steps()
-        if self.skipped:
-            return last
-        coarse = AveragePlan(REGRESSION, self.header, self._coarse).steps()
-        return (*coarse, self._search.step(self.header), replace(last[0], exact=False))
+        last = REGRESSION.step(self.header, self.calibration)
+        if not self.refined:
+            return (last,)
+        coarse = REGRESSION.step(self.header, self._coarse)
+        return coarse, self._search.step(self.header), replace(last, exact=False)
 
-    def release(self, points: MarkedPoints, bits: Bits) -> Release:  # type: ignore[override]
+    def draws(self, units: Hidden[MarkedPoints]) -> Drawing[Release]:
         """Draw a coarse curve and a radius about it, if that was planned, and the moments of what it leaves."""
-        header, ball = self.header, self.header.ball
-        details = dict(zip(MOMENTS, points.design(len(MOMENTS)).tolist(), strict=True)) if self.public else {}
-        rest = Geodesic.resting(ball.frame)
-        if self.skipped:
-            plan, refused = AveragePlan(REGRESSION, header, self.calibration), dict.fromkeys(SKIPPED, 1.0)
-            stated = {**details, **(refused if self.refused else {})}
-            return plan.drawn(self._scored(points, rest, ball.radius), REGRESSION, bits, (), stated)  # type: ignore[arg-type]
-        plan = AveragePlan(REGRESSION, header.promising(self.shares[0]), self._coarse)
-        coarse = plan.drawn(self._scored(points, rest, ball.radius), REGRESSION, bits, (), details)  # type: ignore[arg-type]
+        header, ball, details = self.header, self.header.ball, self.details
+        design: FloatArray | None = None
+        if self.public:
+            design = yield Declared(units.then(lambda points: points.design(len(MOMENTS))), MOMENTS, _moment_faults)
+            details = {**details, **dict(zip(MOMENTS, design.tolist(), strict=True))}
+        rest, first = _scored(units, Geodesic.resting(ball.frame), ball.radius), RegressionMoments(None, design)
+        if not self.refined:
+            return (yield from first.draws(rest, header, self.calibration, (), details))
+        paid = header.promising(self.shares[0])
+        coarse: Release = yield from first.draws(rest, paid, self._coarse, (), details)
         curve = curve_of(coarse)
-        so_far = header.promising(together(self.shares[:2]))
-        lengths = with_fallback(lambda: points.lengths(curve), points.no_lengths)
-        found = self._search.release(lengths, so_far, bits, (coarse,))  # type: ignore[arg-type]
+        lengths = units.then(lambda points: points.lengths(curve), MarkedPoints.no_lengths)
+        found = yield from self._search.draws(lengths, header.promising(together(self.shares[:2])), (coarse,))
         radius = found.value.radius
-        last = AveragePlan(RegressionMoments(radius), header, self.calibration)
-        return last.drawn(self._scored(points, curve, radius), REGRESSION, bits, (found,), details)  # type: ignore[arg-type]
+        last = RegressionMoments(radius, design)
+        return (yield from last.draws(_scored(units, curve, radius), header, self.calibration, (found,), details))
 
-    @staticmethod
-    def _scored(points: MarkedPoints, curve: Geodesic, radius: float) -> Scored:
-        """Return units' scores about a curve; where they cannot be computed, those of units on it. Never raises."""
-        return with_fallback(lambda: points.scored(curve, radius), points.unscored)
+
+def _moment_faults(moments: FloatArray) -> list[str]:
+    return [] if are_moments(moments) else [f"{MOMENTS[0]}: no covariate between -1 and 1 has such moments"]
+
+
+def _scored(units: Hidden[MarkedPoints], curve: Geodesic, radius: float) -> Hidden[Scored]:
+    """Return units' scores about a curve; where they cannot be computed, those of units on it."""
+    return units.then(lambda points: points.scored(curve, radius), MarkedPoints.unscored)
 
 
 def private_regression(
@@ -357,7 +332,7 @@ REGRESSION_QUERY = Query(
     title="Geodesic regression",
     call=private_regression,
     sample=WithCovariate,
-    plan=RegressionPlan,
+    plan=RegressionProgram,
     result=GeodesicRegression,
     options=(
         LEVEL,

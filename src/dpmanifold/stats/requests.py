@@ -20,10 +20,12 @@ import numpy as np
 from dpmanifold._check import shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.features import checked_shape
 from dpmanifold.mechanisms import MECHANISMS, Mechanism, get
 from dpmanifold.mechanisms.base import FRECHET
 from dpmanifold.privacy import Promise
 from dpmanifold.release import Release
+from dpmanifold.request import option_to_json
 from dpmanifold.statistic import STATISTICS, Header, Statistic
 
 P = TypeVar("P")
@@ -67,10 +69,23 @@ class Question(Generic[P]):
         # The Fréchet mean is meant if none is named, unless a mechanism is that has another one.
         if "estimand" in self.meant and options.get("estimand") == FRECHET and _finds_frechet(options):
             options["estimand"] = None
-        about = options.get("about")
+        about, shape = options.get("about"), options.get("shape")
         if "about" in self.meant and about is not None and not isinstance(about, Release):
             options["about"] = ball.space.as_points(about, "about", batch=False)
+        if "shape" in self.meant and shape is not None and not isinstance(shape, str):
+            options["shape"] = checked_shape(shape, ball)
         return options
+
+    def stated(self, ball: Ball) -> dict[str, Any]:
+        """Return the options that a release states, all that are not left at their default; or refuse."""
+        defaults = _defaults(self.plan)
+        given = self._plainly(ball).items()
+        texts = {name: option_to_json(value, name) for name, value in given}
+        return {
+            name: value
+            for name, value in given
+            if name not in defaults or texts[name] != option_to_json(defaults[name], name)
+        }
 
     def request(self, header: Header, data: Sequence[str]) -> dict[str, Any]:
         """Return the request in the words of canonical JSON.
@@ -113,14 +128,14 @@ def written_options(plan: Callable[..., object], options: Mapping[str, Any]) -> 
     >>> written_options(plan, {"refine": True, "coverage": 0.95})
     {'refine': True}
     """
-    defaults = {name: taken.default for name, taken in inspect.signature(plan).parameters.items()}
-    found = {}
-    for name, value in options.items():
-        text = written(value, name)
-        default = defaults.get(name, inspect.Parameter.empty)
-        if default is inspect.Parameter.empty or text != written(default, name):
-            found[name] = text
-    return found
+    defaults, texts = _defaults(plan), {name: written(value, name) for name, value in options.items()}
+    return {name: text for name, text in texts.items() if name not in defaults or text != written(defaults[name], name)}
+
+
+def _defaults(plan: Callable[..., object]) -> dict[str, Any]:
+    """Return what a plan takes by default."""
+    taken = inspect.signature(plan).parameters.values()
+    return {parameter.name: parameter.default for parameter in taken if parameter.default is not parameter.empty}
 
 
 def written_ball(ball: Ball) -> dict[str, Any]:

@@ -56,7 +56,6 @@ class Known(Generic[S]):
     data : returns what an account knows the data sets by
     points : returns the points; of registered data it opens the records
     public : returns as many units at public points, for rehearsals
-    neighbours : the neighbouring relation
     options : what the plan is told about the sample
     counts : how many units each class has, where that is public
     """
@@ -66,7 +65,6 @@ class Known(Generic[S]):
     data: Data
     points: Callable[[], S]
     public: Callable[[], S]
-    neighbours: str = NEIGHBOURS
     options: Mapping[str, Any] = field(default_factory=dict)
     counts: tuple[float, ...] | None = None
 
@@ -107,6 +105,11 @@ class Sample(ABC, Generic[S]):
     @abstractmethod
     def given(X: Registered) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return how a private call is given registered data: what comes before the ball, and by keyword."""
+
+    @staticmethod
+    def neighbours(options: Mapping[str, Any]) -> str:
+        """Return the neighbouring relation, given what a plan is told about the sample."""
+        return NEIGHBOURS
 
     @staticmethod
     def are_counts(found: Sequence[int], facts: Sequence[Mapping[str, Any]]) -> bool:
@@ -201,10 +204,14 @@ class Labelled(Sample[LabelledPoints]):
         self, ball: Ball, n: int, unit: str, counts: tuple[float, ...] | None, data: Data,
         points: Callable[[], LabelledPoints],
     ) -> Known[LabelledPoints]:  # fmt: skip
-        neighbours = NEIGHBOURS_BY_CLASS if self.public else NEIGHBOURS_WITH_LABELS
         options = {"classes": self.names, "labels_public": self.public}
         public = partial(public_classes, ball, n, unit, len(self.names))
-        return Known(n, unit, data, points, public, neighbours, options, counts)
+        return Known(n, unit, data, points, public, options, counts)
+
+    @staticmethod
+    def neighbours(options: Mapping[str, Any]) -> str:
+        """Return that classes are replaced with a unit, unless they are public."""
+        return NEIGHBOURS_BY_CLASS if options.get("labels_public", False) else NEIGHBOURS_WITH_LABELS
 
     def _counts_registered(self, X: Registered) -> tuple[float, ...] | None:
         """Return what is registered about classes, None for private labels; or refuse data registered otherwise."""
@@ -287,7 +294,12 @@ class Groups(Sample[Sequence[UnitPoints]]):
     ) -> Known[Sequence[UnitPoints]]:
         options = {"classes": self.names, "counts": found.counts, **self._spanned(found.touched)}
         public = partial(public_groups, ball, found.counts, found.unit)
-        return Known(found.n, found.unit, data, points, public, NEIGHBOURS_BY_CLASS, options)
+        return Known(found.n, found.unit, data, points, public, options)
+
+    @staticmethod
+    def neighbours(options: Mapping[str, Any]) -> str:
+        """Return that who is in which group is public."""
+        return NEIGHBOURS_BY_CLASS
 
     def _spanned(self, touched: int) -> dict[str, Any]:
         """Refuse groups of which somebody is in several: given in how many a unit is at most, which is public."""
@@ -393,8 +405,12 @@ class WithCovariate(Sample[MarkedPoints]):
         self, ball: Ball, n: int, unit: str, ends: Range, data: Data, points: Callable[[], MarkedPoints]
     ) -> Known[MarkedPoints]:
         options = {"covariate_range": ends, "covariate_public": checked_flag(self.public, "covariate_public")}
-        neighbours = NEIGHBOURS_BY_COVARIATE if self.public else NEIGHBOURS
-        return Known(n, unit, data, points, partial(public_marks, ball, n), neighbours, options)
+        return Known(n, unit, data, points, partial(public_marks, ball, n), options)
+
+    @staticmethod
+    def neighbours(options: Mapping[str, Any]) -> str:
+        """Return that covariates are replaced with a unit, unless they are public."""
+        return NEIGHBOURS_BY_COVARIATE if options.get("covariate_public", False) else NEIGHBOURS
 
     def _registered_range(self, X: Registered) -> Range:
         """Return the range that a regression on registered data is asked with, or refuse: from public facts."""

@@ -9,19 +9,26 @@ that was found is stretched, so that the ball holds nearly everybody.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from scipy import special
 
-from dpmanifold._check import FloatArray
+from dpmanifold._check import Array, FloatArray
 from dpmanifold.mechanisms.base import pure_epsilon
-from dpmanifold.noise.exact import likeliest
-from dpmanifold.privacy import Promise, PureDP, gaussian_scale, laplace_scale, split
-from dpmanifold.stats.draws import Bits, noisy
-from dpmanifold.stats.ranges import tail_of
+from dpmanifold.noise.tails import Tail
+from dpmanifold.privacy import Promise, PureDP, gaussian_scale, split
+from dpmanifold.release import Drawn
+from dpmanifold.sensitivity import Sensitivity
+from dpmanifold.stats.additive import additive
+from dpmanifold.stats.draws import ChoiceDraw, Hidden, VectorDraw
+from dpmanifold.stats.program import Drawing
+from dpmanifold.stats.ranges import FALSE_ALARM, MOST_DRAWS, Limits, near
 
 # A search ends with fewer units than wanted, by more than its `error`, with at most this probability.
 _FAILURE = 0.001
@@ -35,6 +42,7 @@ _GRIDS = {6: 1 / 256, 5: 1 / 256, 4: 1 / 64, 3: 1 / 16}
 _FINE_ERROR = 0.15
 # Of a pure promise, the part for the choice of the radius; the rest counts the units within it.
 _PURE_SHARES = (0.75, 0.25)
+COUNT = Sensitivity(1.0, "number of units", "tight", "docs/theory/refine.md")
 
 
 @dataclass(frozen=True)
@@ -125,37 +133,76 @@ class RadiusSearch:
     @cached_property
     def count_noise(self) -> float:
         """Scale of the noise on a count: Laplace for pure promises, else normal."""
-        if self.pure:
-            return laplace_scale(1.0, PureDP(pure_epsilon(self.last_share)))
-        return gaussian_scale(1.0, self.last_share)
-
-    @property
-    def surely_counted(self) -> float:
-        """What the last count surely reaches where the radius found is not the outer one.
-
-        Such a radius is found because it holds as many units as are wanted, up to noise that exceeds what is allowed
-        for here with a probability below 1e-10; stretched, it holds no fewer.
-        """
-        tail = tail_of(self.share)
-        if self.pure:
-            choice = pure_epsilon(split(self.share, _PURE_SHARES)[0])
-            return self.wanted - 2 / choice * (self.halvings * math.log(2) + tail) - tail * self.count_noise
-        # The noise on the count that decided and that on the last one are independent.
-        return self.wanted - math.sqrt(2) * tail * self.count_noise
+        return additive(COUNT, self.last_share).scale
 
     # ---------------------------------------------------------------- the search
 
-    def find(self, away: FloatArray, bits: Bits) -> int:
-        """Return the index of a radius, given the units' distances from the centre. Never raises.
+    def within(
+        self, units: Hidden[Any], center: Array, stretched: FloatArray
+    ) -> Drawing[tuple[int, tuple[Drawn, ...], Drawn]]:
+        """Find a radius about a point of the frame, and count the units within it once it is stretched.
+
+        Parameters
+        ----------
+        units : the units' points, or whatever else says how many lie within distances
+        center : the point
+        stretched : every radius that it may end with, as it is used
+        """
+        asked = np.concatenate([self.radii, stretched])
+        counts = units.then(
+            lambda points: points.within(center, asked), lambda points: np.full(len(asked), float(self.n))
+        )
+        found, outputs = yield from self.find(counts)
+        inside: Drawn = yield self.count(counts, len(self.radii) + found, self.least_counted(found, outputs))
+        return found, outputs, inside
+
+    def find(self, counts: Hidden[FloatArray]) -> Drawing[tuple[int, tuple[Drawn, ...]]]:
+        """Return the index of a radius, given how many units each of them holds, and the outputs that led there.
 
         Replacing one unit changes every number of units within a radius by at most one.
         """
-        return self.find_by(self._counts(away), bits)
+        if self.pure:
+            choice, places = split(self.share, _PURE_SHARES)[0], 2**self.halvings
+            drawn: Drawn = yield ChoiceDraw(counts.then(self._missing), places, pure_epsilon(choice), choice)
+            return int(drawn.numbers[0]), (drawn,)
+        low, high, outputs = 0, 2**self.halvings - 1, []
+        for _ in range(self.halvings):  # binary search with a fixed number of noisy counts
+            middle = (low + high) // 2
+            drawn = yield self.count(counts, middle)
+            outputs.append(drawn)
+            if float(drawn.numbers[0]) >= self.wanted:
+                high = middle
+            else:
+                low = middle + 1
+        return low, tuple(outputs)
 
-    def find_by(self, counts: FloatArray, bits: Bits) -> int:
-        """Return the index of a radius, given how many units each of them holds. Never raises."""
-        counts = np.append(counts[:-1], float(self.n))  # the last stands for the outer ball, which holds all
-        return self._choose(counts, bits) if self.pure else self._halve(counts, bits)
+    def count(self, counts: Hidden[FloatArray], place: int, least: float = 0.0) -> VectorDraw:
+        """Return the draw of one of several numbers of units, which is known to be at least `least`."""
+        return VectorDraw(
+            counts.then(lambda found: found[place : place + 1]),
+            additive(COUNT, self.last_share),
+            self.n,
+            lambda: Limits(np.full(1, least), np.full(1, float(self.n))),
+        )
+
+    def least_counted(self, found: int, outputs: Sequence[Drawn]) -> float:
+        """Return what the radius that was found surely holds, by the outputs that led there; stretched, no fewer.
+
+        Of a radius that is not the outer one: it was chosen because it holds as many units as are wanted, or seems to.
+        """
+        if found == 2**self.halvings - 1:
+            return 0.0
+        if self.pure:
+            rate = pure_epsilon(split(self.share, _PURE_SHARES)[0]) / 2
+            return self.wanted - (self.halvings * math.log(2) - math.log(FALSE_ALARM / MOST_DRAWS)) / rate
+        low, high, seen = 0, 2**self.halvings - 1, float(self.n)
+        for drawn in outputs:
+            middle = (low + high) // 2
+            if float(drawn.numbers[0]) >= self.wanted:
+                high, seen = middle, float(drawn.numbers[0])
+            else:
+                low = middle + 1
+        return near(seen, Tail("gaussian", self.count_noise, 1, outputs[0].grid))[0]
 
     def chances(self, counts: FloatArray) -> FloatArray:
         """Return the probability of ending at each radius, given how many units each of them would hold.
@@ -167,10 +214,10 @@ class RadiusSearch:
         >>> search.chances(20 * np.minimum(1.0, 2 * search.radii)).round(2).tolist()
         [0.0, 0.0, 0.0, 0.01, 0.3, 0.68, 0.01, 0.0]
         """
-        counts = np.append(counts[:-1], float(self.n))
+        counts = self._held(counts)
         if self.pure:
             rate = pure_epsilon(split(self.share, _PURE_SHARES)[0]) / 2
-            units = self._missing(counts)
+            units = np.array(self._missing(counts), dtype=np.float64)
             weights = np.exp(-rate * (units - units.min()))
             return np.asarray(weights / weights.sum())
         inward = special.ndtr((counts - self.wanted) / self.count_noise)
@@ -184,42 +231,11 @@ class RadiusSearch:
             width //= 2
         return found
 
-    def _missing(self, counts: FloatArray) -> FloatArray:
+    def _missing(self, counts: FloatArray) -> list[Fraction]:
         """Return how many units must move to make each radius the right answer."""
-        before = np.concatenate([[0.0], counts[:-1]])
-        return np.asarray(np.maximum(0.0, np.maximum(self.wanted - counts, before - self.wanted)))
+        wanted, held = Fraction(self.wanted), [Fraction(0), *map(Fraction, self._held(counts).tolist())]
+        return [max(Fraction(0), wanted - at, below - wanted) for below, at in pairwise(held)]
 
-    def noisy_count(self, count: float, bits: Bits) -> float:
-        """Return a number of units with noise. Never raises."""
-        law = "laplace" if self.pure else "gaussian"
-        return float(noisy(count, law, self.count_noise, self.n, bits).numbers[0])
-
-    def _counts(self, away: FloatArray) -> FloatArray:
-        """Return how many units each radius holds; the last stands for the outer ball, which holds all."""
-        counts = np.searchsorted(np.sort(away), self.radii, side="right").astype(float)
-        counts[-1] = self.n
-        return counts
-
-    def _choose(self, counts: FloatArray, bits: Bits) -> int:
-        """Exponential mechanism: the fewer units must move to make a radius the right answer, the likelier it is."""
-        before = np.concatenate([[0.0], counts[:-1]])
-        epsilon = pure_epsilon(split(self.share, _PURE_SHARES)[0])
-        if bits.exact:
-            wanted, rate = Fraction(self.wanted), Fraction(epsilon) / 2
-            pairs = zip(counts.tolist(), before.tolist(), strict=True)
-            missing = [max(Fraction(0), wanted - Fraction(at), Fraction(below) - wanted) for at, below in pairs]
-            return likeliest([-rate * units for units in missing], bits.source)
-        units = self._missing(counts)
-        # The largest of these sums is where the mechanism's draw falls: minus log of an exponential is Gumbel's law.
-        return int(np.argmax(-epsilon * units / 2 - np.log(bits.source.exponential(len(counts)))))
-
-    def _halve(self, counts: FloatArray, bits: Bits) -> int:
-        """Binary search with a fixed number of noisy counts."""
-        low, high = 0, len(counts) - 1
-        for _ in range(self.halvings):
-            middle = (low + high) // 2
-            if self.noisy_count(float(counts[middle]), bits) >= self.wanted:
-                high = middle
-            else:
-                low = middle + 1
-        return low
+    def _held(self, counts: FloatArray) -> FloatArray:
+        """Return how many units each radius holds: the last stands for the outer ball, which holds all."""
+        return np.append(counts[: 2**self.halvings - 1], float(self.n))

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
-
-import numpy as np
 
 from dpmanifold import frechet, sensitivity
 from dpmanifold._check import Array, FloatArray
@@ -13,15 +10,15 @@ from dpmanifold.ball import Ball
 from dpmanifold.features.limits import Cut, in_vecd, of_matrix
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.inference import ConfidenceRegion
-from dpmanifold.linalg import from_vecd, to_vecd
+from dpmanifold.linalg import from_vecd
 from dpmanifold.manifolds.base import shorten
 from dpmanifold.release import Release
 from dpmanifold.sensitivity import Sensitivity
-from dpmanifold.statistic import STATISTICS, Header, Kind, Prepared
-from dpmanifold.stats.chain import AboutMean, gaussian_mean_recipe, moment_recipes
+from dpmanifold.statistic import STATISTICS, Header, Kind
+from dpmanifold.stats.chain import MomentsProgram
 from dpmanifold.stats.moments import Moment
+from dpmanifold.stats.program import Program
 from dpmanifold.stats.ranges import Limits
-from dpmanifold.stats.recipes import EITHER, Recipe
 
 # Fixed in advance, as shares of mu^2 (or rho): the mean and the second moment.
 REGION_SHARES = (0.8, 0.2)
@@ -33,9 +30,9 @@ class SecondMoment(Moment):
     name, words, kind = "second moment", "second moment about a released mean, for a confidence region", Kind.MATRIX
     power = 2
 
-    def prepared(self, header: Header, *, refine: bool = False, mechanism: Any = "auto") -> Prepared:
+    def prepared(self, header: Header, *, refine: bool = False, mechanism: Any = "auto") -> Program[UnitPoints]:
         """Plan the mean and this moment."""
-        return AboutMean(header, REGION_SHARES, (self,), refine, mechanism)
+        return MomentsProgram(header, REGION_SHARES, (self,), refine, mechanism)
 
     def sensitivity(self, ball: Ball, n: int, away: float) -> Sensitivity:
         """Bound its change in the Frobenius norm."""
@@ -56,26 +53,14 @@ class SecondMoment(Moment):
         """Return the symmetric matrix."""
         return from_vecd(numbers)
 
-    def impossible(self, value: FloatArray) -> str:
-        """Say that it is symmetric, where it is not."""
-        return "" if np.array_equal(value, value.T) else f"a {self.name} is symmetric"
-
-    def numbers(self, release: Release) -> FloatArray | None:
-        """Return vecd of the matrix."""
-        return to_vecd(np.asarray(release.value, dtype=np.float64))
-
-    def limits_of(self, release: Release) -> Limits:
+    def limits_of(self, ball: Ball, reach: float, before: Release | None) -> Limits:
         """Return what the mean of v v' can be, |v| being at most the reach."""
-        most = self._reach(release) ** 2
+        most = reach**2
 
         def cuts(numbers: FloatArray) -> list[Cut]:
             return of_matrix("second moment", numbers, slice(None), most=most)
 
-        return Limits(*in_vecd(release.ball.frame.dim, most=most), cuts)
-
-    def recipes(self) -> Sequence[Recipe]:
-        """Return: a mean, then this; also in a smaller ball, and for either neighbours."""
-        return moment_recipes(self, REGION_SHARES, gaussian_mean_recipe(), EITHER)
+        return Limits(*in_vecd(ball.frame.dim, most=most), cuts)
 
     def conclusion(self, release: Release) -> ConfidenceRegion:
         """Return the region that it is released for."""

@@ -57,7 +57,7 @@ T = TypeVar("T")
 _TOLD = (SourceChangedError, ClusterError, CardError)
 _AFTERWARDS = " The budget was spent, and nothing was released."
 
-Request = tuple[dict[str, Any], tuple[Mark, ...]]
+Written = tuple[dict[str, Any], tuple[Mark, ...]]
 """A request written down, and what the account knows data by that were not registered before."""
 Draw = Callable[[], Sequence[Release]]
 """Opens records where they are not open yet, computes and draws."""
@@ -105,7 +105,7 @@ class Payment:
         self,
         privacy: Promise,
         label: str,
-        request: Callable[[Account], Request],
+        request: Callable[[Account], Written],
         draw: Draw,
         curator: Curator | None = None,
     ) -> Sequence[Release]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,12 +18,12 @@ from dpmanifold.manifolds import Euclidean
 from dpmanifold.mechanisms import Forecast, Mechanism, choose
 from dpmanifold.mechanisms.shaped_noise import shaped_forecast
 from dpmanifold.privacy import Promise, PromiseError, PureDP
+from dpmanifold.stats.draws import Chosen
 from dpmanifold.stats.inputs import divide
 from dpmanifold.stats.radius import RadiusPlan
 from dpmanifold.stats.refine import SMALL_FILL, Wanted
 from dpmanifold.stats.search import RadiusSearch
 from dpmanifold.stats.shrinkage import shrunken_error
-from dpmanifold.stats.steps import Chosen
 
 # About another centre the ball is up to twice as large, which must still be a ball.
 _LARGEST_RADIUS = 1e69
@@ -198,8 +199,6 @@ class Shaping:
     public : the public shape; None if it is private
     shares, rest : the promise's parts, and the last of them, the mean's
     first : the first search for a radius: in the norm of a public shape, or in the ball itself
-    plain : the expected error of the mean without a shape, moved towards the centre where that is done
-    skipped : why a shape cannot help, or None
     """
 
     def __init__(self, ball: Ball, n: int, total: Promise, asked: Asked) -> None:
@@ -209,8 +208,16 @@ class Shaping:
         self.rest = self.shares[-1]
         whole = flat_ball(ball, ball.radius)
         self.first = self.search(ball if self.public is None else whole, self.shares[0])
-        self.plain = self.without(None if self.public is not None else SMALL_FILL * ball.radius)
-        self.skipped = self._obstacle()
+
+    @cached_property
+    def plain(self) -> float:
+        """The expected error of the mean without a shape, moved towards the centre where that is done."""
+        return self.without(None if self.public is not None else SMALL_FILL * self.ball.radius)
+
+    @cached_property
+    def skipped(self) -> str | None:
+        """Why a shape cannot help, or None."""
+        return self._obstacle()
 
     def search(self, outer: Ball, share: Promise) -> RadiusPlan:
         """Return the search for a radius in a ball."""

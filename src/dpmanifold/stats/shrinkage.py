@@ -17,6 +17,7 @@ Public numbers decide, and the draw is released too, so this costs no privacy.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -92,6 +93,12 @@ def best_shrinkage(dim: int, radius: float, scale: float, projected: bool) -> Sh
     # Balls found at different radii under the same promise have the same ratio, up to rounding.
     name = _best(dim, float(f"{ratio:.9g}"))
     return None if name is None else Shrinkage(name, dim, radius, scale)
+
+
+def admissible_shrinkage(dim: int, radius: float, scale: float) -> Callable[[str], bool]:
+    """Return what says whether an estimator, or "none", is one whose error is known to fall in some such ball."""
+    able = {"none", *([JAMES_STEIN] if dim >= 3 else []), *([BOUNDED] if radius <= scale * math.sqrt(dim) else [])}
+    return able.__contains__
 
 
 def shrunken_error(dim: int, radius: float, scale: float, away: float) -> float:

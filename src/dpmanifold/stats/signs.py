@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,17 +12,14 @@ from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.features import WEIGHT, FeatureMap, Signs, computed_diameter
 from dpmanifold.frechet import UnitPoints
-from dpmanifold.mechanisms import Calibration
-from dpmanifold.privacy import Promise
 from dpmanifold.records import LONGEST_VECTOR
 from dpmanifold.release import Release
 from dpmanifold.sensitivity import Sensitivity
-from dpmanifold.statistic import STATISTICS, Header, Kind, Prepared
-from dpmanifold.stats.additive import additive
-from dpmanifold.stats.chain import AboutMean, gaussian_mean_recipe, moment_recipes
+from dpmanifold.statistic import STATISTICS, Header, Kind
+from dpmanifold.stats.chain import MomentsProgram
 from dpmanifold.stats.moments import REFERENCE, Moment
+from dpmanifold.stats.program import Program
 from dpmanifold.stats.ranges import Limits, limits_of_features
-from dpmanifold.stats.recipes import EITHER, Recipe
 
 PROOF = "docs/theory/components.md"
 # Fixed in advance, as shares of mu^2 (or rho): the mean, the directions and the variances along them.
@@ -59,10 +55,10 @@ class SignMoments(Moment):
     words = "directions from a released mean and their products, for principal directions"
     details = frozenset({REFERENCE, WEIGHT})
 
-    def prepared(self, header: Header, *, refine: bool = False, mechanism: Any = "auto") -> Prepared:
+    def prepared(self, header: Header, *, refine: bool = False, mechanism: Any = "auto") -> Program[UnitPoints]:
         """Plan the mean and this moment."""
         refuse_long(self.name, self.size(header.ball), header.ball)
-        return AboutMean(header, COMPONENT_SHARES[:2], (self,), refine, mechanism)
+        return MomentsProgram(header, COMPONENT_SHARES[:2], (self,), refine, mechanism)
 
     def shape(self, ball: Ball) -> tuple[int, ...]:
         """Return the shape of a value."""
@@ -95,23 +91,9 @@ class SignMoments(Moment):
         """Return the numbers as they are."""
         return np.asarray(numbers)
 
-    # ---------------------------------------------------------------- what verify recomputes
-
-    def calibrated(self, release: Release) -> tuple[Calibration, float]:
-        """Return the noise that the stated share and weight ask for; there is none on a point."""
-        return additive(of_features(_stated(release), release.ball.frame.dim, release.n, self.name), release.share), 0.0
-
-    def limits_of(self, release: Release) -> Limits:
+    def limits_of(self, ball: Ball, reach: float, before: Release | None) -> Limits:
         """Return what means of directions and of their products can be."""
-        return limits_of_features(_stated(release), release.ball.frame.dim)
-
-    def details_faults(self, release: Release, recipe: Recipe, shares: list[Promise]) -> list[str]:
-        """Return what is wrong with the point that it is about, and with the weight."""
-        return [*super().details_faults(release, recipe, shares), *weight_faults(release, _WEIGHT)]
-
-    def recipes(self) -> Sequence[Recipe]:
-        """Return: a mean, then this; also in a smaller ball."""
-        return moment_recipes(self, COMPONENT_SHARES[:2], gaussian_mean_recipe(), EITHER)
+        return limits_of_features(Signs(_WEIGHT), ball.frame.dim)
 
 
 SIGNS = SignMoments()
@@ -124,11 +106,6 @@ def of_features(features: FeatureMap, dim: int, n: int, name: str) -> Sensitivit
     return sensitivity.of_average(features.longest(dim), n, name, PROOF, diameter=apart)
 
 
-def weight_faults(release: Release, weight: float) -> list[str]:
-    """Return whether a release states another weight than the one that is drawn with."""
-    return [] if release.details[WEIGHT] == weight else [f"{WEIGHT}: it is {weight:g}"]
-
-
 def refuse_long(name: str, size: int, ball: Ball) -> None:
     """Refuse more numbers than could be read again, before anything is spent."""
     if size > LONGEST_VECTOR:
@@ -136,8 +113,3 @@ def refuse_long(name: str, size: int, ball: Ball) -> None:
             f"`ball` must lie in a space of fewer dimensions for {name}, got {ball.space!r}: {size:,} numbers would be "
             f"drawn, and {LONGEST_VECTOR:,} can be read again."
         )
-
-
-def _stated(release: Release) -> Signs:
-    """Return the map with the weight that a release states."""
-    return Signs(release.details[WEIGHT])

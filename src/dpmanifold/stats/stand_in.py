@@ -14,8 +14,7 @@ from dpmanifold.mechanisms.base import FRECHET
 from dpmanifold.privacy import Promise
 from dpmanifold.release import TANGENT_GAP, Clipping, Release
 from dpmanifold.statistic import Kind
-from dpmanifold.stats.ranges import same_number
-from dpmanifold.stats.steps import Chosen
+from dpmanifold.stats.draws import Chosen
 
 TANGENT = "tangent"
 # What a release states whose value is a tangent mean that stands for the Fréchet mean.
@@ -82,18 +81,6 @@ def stand_in(usual: Chosen, ball: Ball, n: int, share: Promise, gap: float) -> C
     ours, theirs = (preference(one[0], ball, *one[1:])[:2] for one in (found, usual))
     better = (*ours, error + gap) < (*theirs, usual[2].mean)
     return found if better and gap <= _SMALL * error else None
-
-
-def stand_in_faults(release: Release) -> list[str]:
-    """Return what is wrong with the distance that a release states, if it states one."""
-    if TANGENT_GAP not in release.details:
-        return []
-    if get(release.mechanism).estimand != TANGENT:
-        return [f"{TANGENT_GAP}: {release.mechanism} hides no tangent mean"]
-    gap = stated_gap(release)
-    if same_number(release.details[TANGENT_GAP], gap):
-        return []
-    return [f"{TANGENT_GAP}: stated {release.details[TANGENT_GAP]:.6g}, recomputed {gap:.6g}"]
 
 
 def aims_at_frechet(mechanism: object, estimand: str | None) -> bool:

@@ -1,18 +1,53 @@
-"""Draws of points as public numbers foresee them."""
+"""Draws as public numbers foresee them, and the choice of the mechanism that makes one."""
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any
 
 from dpmanifold.ball import Ball
-from dpmanifold.frechet import UnitPoints
-from dpmanifold.mechanisms import Calibration, Forecast, Mechanism
-from dpmanifold.release import Release
-from dpmanifold.statistic import Header, Prepared, Statistic, Step
-from dpmanifold.stats.draws import Bits, drawn_as
+from dpmanifold.mechanisms import Calibration, Forecast, candidates, choose
+from dpmanifold.privacy import Promise, PromiseError
+from dpmanifold.release import EXACT, FLOAT
+from dpmanifold.statistic import Header, Statistic, Step
+from dpmanifold.stats.draws import AUTO, Chosen, drawn_as
 
-Chosen = tuple[Mechanism, Calibration, Forecast]
-"""A mechanism, its scale and what to expect of it: what :func:`dpmanifold.mechanisms.choose` returns."""
+
+def choose_for(
+    header: Header,
+    mechanism: Any,
+    share: Promise,
+    estimand: str | None = None,
+    otherwise: str = "",
+    decision: str = "mechanism",
+) -> Chosen:
+    """Return the mechanism that keeps a share in the header's ball, or refuse; of "auto" which one is a decision.
+
+    Parameters
+    ----------
+    header : what it is about
+    mechanism : "auto", a name or an object
+    share : what the draw may cost
+    estimand : as in :func:`~dpmanifold.mechanisms.choose`
+    otherwise : the estimand to fall back on where no mechanism of the first keeps the share
+    decision : the name of the decision
+    """
+    ball, n = header.ball, header.n
+    if mechanism != AUTO:
+        return choose(mechanism, ball, n, share, estimand)
+    found: list[Chosen] = []
+
+    def best() -> str:
+        try:
+            found.append(choose(AUTO, ball, n, share, estimand))
+        except PromiseError:
+            if not otherwise:
+                raise
+            found.append(choose(AUTO, ball, n, share, otherwise))
+        return found[0][0].name
+
+    able = candidates(estimand) + (candidates(otherwise) if otherwise else [])
+    name = header.decide(decision, best, {one.name for one in able}.__contains__)
+    return found[0] if found else choose(name, ball, n, share)
 
 
 def mean_step(statistic: Statistic, header: Header, chosen: Chosen, project: bool = True) -> Step:
@@ -56,32 +91,24 @@ def placed_forecast(chosen: Chosen, ball: Ball, project: bool = True) -> Forecas
     return drawn.moved_into(ball) if project and not (ball.is_whole or mechanism.baseline) else drawn
 
 
-class OneStep(Protocol):
-    """How something will be drawn, by itself or on the way to another statistic."""
-
-    def step(self, header: Header) -> Step:
-        """Return the draw to come."""
-
-    def release(self, points: UnitPoints, header: Header, bits: Bits) -> Release:
-        """Draw it. Never raises."""
-
-
-class Alone(Prepared):
-    """One step that is asked for by itself.
+def additive_step(
+    statistic: Statistic,
+    header: Header,
+    calibration: Calibration,
+    error: float | None,
+    most: float | None,
+    exact: bool = True,
+) -> Step:
+    """Return the draw of numbers with noise.
 
     Parameters
     ----------
-    header : what it is about
-    plan : the step
+    statistic, header, calibration : which the draw is of, the question and the noise
+    error, most : the error to expect, and the size that it is held against
+    exact : whether the scale is the one to come, and not a bound
     """
-
-    def __init__(self, header: Header, plan: OneStep) -> None:
-        self.header, self._plan = header, plan
-
-    def steps(self) -> tuple[Step, ...]:
-        """Return the step."""
-        return (self._plan.step(self.header),)
-
-    def release(self, points: UnitPoints, bits: Bits) -> Release:
-        """Draw it."""
-        return self._plan.release(points, self.header, bits)
+    arithmetic = FLOAT if header.arithmetic == FLOAT else EXACT
+    made = calibration
+    return Step(
+        statistic.name, made.mechanism, made.privacy, made.scale, made.rule, error, most, exact, arithmetic=arithmetic
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,26 +12,24 @@ from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball, require_ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.frechet import UnitPoints
-from dpmanifold.mechanisms import MECHANISMS, choose, get
+from dpmanifold.mechanisms import get
 from dpmanifold.mechanisms.base import FRECHET
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise
 from dpmanifold.privacy.accounts import Account
-from dpmanifold.release import NEIGHBOURS, Release
+from dpmanifold.release import Release
 from dpmanifold.sensitivity import Sensitivity
-from dpmanifold.statistic import STATISTICS, Header, Kind, Prepared, Step
-from dpmanifold.stats.additive import ADDITIVE
+from dpmanifold.statistic import STATISTICS, Header, Kind, Step
 from dpmanifold.stats.asking import Terms, ask
 from dpmanifold.stats.curator import Curator
-from dpmanifold.stats.draws import Bits, checked_arithmetic, refuse_inexact
+from dpmanifold.stats.draws import Hidden, checked_arithmetic, refuse_inexact
 from dpmanifold.stats.inputs import divide
-from dpmanifold.stats.mean import MEAN, release_mean
+from dpmanifold.stats.mean import MEAN, draw_mean
 from dpmanifold.stats.moments import EXCESS, REFERENCE, Moment, excess_about, located, mean_power
+from dpmanifold.stats.program import Drawing, Program
 from dpmanifold.stats.query import MECHANISM, Option, Query
-from dpmanifold.stats.recipes import Recipe
-from dpmanifold.stats.refine import SKIPPED
 from dpmanifold.stats.samples import Units
-from dpmanifold.stats.steps import mean_step
+from dpmanifold.stats.steps import choose_for, mean_step
 
 # Without a point to go by, half the promise pays for the mean and half for the variance.
 VARIANCE_SHARES = (0.5, 0.5)
@@ -90,7 +88,7 @@ class Variance(Moment):
     power = 2
     projected = True
 
-    def prepared(self, header: Header, *, about: object = None, mechanism: Any = "auto") -> Prepared:
+    def prepared(self, header: Header, *, about: object = None, mechanism: Any = "auto") -> Program[UnitPoints]:
         """Plan it about a point that is public or was released before, or about a mean that half the promise buys."""
         require_ball(header.ball)
         return _AboutMean(header, mechanism) if about is None else _AboutPoint(header, about)
@@ -107,41 +105,23 @@ class Variance(Moment):
         """Return the number less the excess, never below 0."""
         return max(0.0, float(numbers[0]) - details[EXCESS])
 
-    def impossible(self, value: float) -> str:
-        """Say that nothing is released below 0."""
-        return "" if value >= 0 else f"a {self.name} is never below 0"
-
-    def numbers(self, release: Release) -> FloatArray | None:
-        """Return the number with what was subtracted; a 0 may stand for any that is less."""
-        return np.array([release.value + release.details[EXCESS]]) if release.value > 0 else None
-
     def limits(self, ball: Ball) -> tuple[float, float]:
         """Return 0 and the squared radius, which no variance in the ball exceeds."""
         return 0.0, ball.effective_radius**2
-
-    def recipes(self) -> Sequence[Recipe]:
-        """Return: about a public point, or about a mean; in an interval it is a step of the fourth moment."""
-        points = tuple(found.name for found in MECHANISMS.own() if found.estimand == FRECHET and not found.baseline)
-        mean = Recipe(MEAN.name, points, optional=(SKIPPED,), projected=True)
-        return (variance_recipe((1.0,), None, False), variance_recipe(VARIANCE_SHARES, mean, True))
 
 
 VARIANCE = Variance()
 STATISTICS.register(VARIANCE.name, VARIANCE)
 
 
-def variance_recipe(shares: tuple[float, ...], step: Recipe | None, corrected: bool) -> Recipe:
-    """Return how a variance is made with these shares, about the mean of a step or about a public point."""
-    return Recipe(VARIANCE.name, ADDITIVE, shares, step, VARIANCE.details, (), True, (NEIGHBOURS,), corrected)
-
-
-class _AboutPoint(Prepared):
+class _AboutPoint(Program[UnitPoints]):
     """A variance about a point that is public, or the release of a mean that was paid for before."""
 
     def __init__(self, header: Header, about: object) -> None:
-        self.header = header
+        simulated = isinstance(about, Release) and not about.private
+        # About a simulated mean nothing private comes out.
+        self.header = replace(header, private=header.private and not simulated)
         self._point, self._excess = _reference(about, header.ball)
-        self._simulated = isinstance(about, Release) and not about.private
         frechet.default_tol(header.ball, header.n)  # refuses balls too large to tell distances in
         checked_arithmetic(header.arithmetic)
         self._step = VARIANCE.step(header, header.privacy, located(header.ball, self._point)[1], exact=True)
@@ -150,20 +130,19 @@ class _AboutPoint(Prepared):
         """Return the one draw."""
         return (self._step,)
 
-    def release(self, points: UnitPoints, bits: Bits) -> Release:
-        """Draw it; about a simulated mean nothing private comes out."""
-        bits = bits._replace(private=bits.private and not self._simulated)
-        excess = {EXCESS: self._excess}
-        return VARIANCE.release(points, self.header, self.header.privacy, self._point, bits, details=excess)
+    def draws(self, units: Hidden[UnitPoints]) -> Drawing[Release]:
+        """Draw it."""
+        header = self.header
+        return VARIANCE.draws(units, header, header.privacy, self._point, details={EXCESS: self._excess})
 
 
-class _AboutMean(Prepared):
+class _AboutMean(Program[UnitPoints]):
     """A mean, and the variance about it."""
 
     def __init__(self, header: Header, mechanism: Any) -> None:
         ball = header.ball
         self.header, self._shares = header, divide(header.privacy, VARIANCE_SHARES)
-        self._chosen = choose(mechanism, ball, header.n, self._shares[0], FRECHET)
+        self._chosen = choose_for(header, mechanism, self._shares[0], FRECHET)
         if self._chosen[0].baseline:
             raise InvalidArgumentError(
                 f'mechanism "{self._chosen[0].name}" is a baseline whose mean need not be a point.'
@@ -175,12 +154,12 @@ class _AboutMean(Prepared):
         """Return both draws, the second about a mean at the edge: the largest."""
         return (mean_step(MEAN, self.header, self._chosen), self._second)
 
-    def release(self, points: UnitPoints, bits: Bits) -> Release:
+    def draws(self, units: Hidden[UnitPoints]) -> Drawing[Release]:
         """Draw the mean, then the variance."""
         header = self.header
-        mean = release_mean(points, header.promising(self._shares[0]), self._chosen, True, bits)
+        mean: Release = yield from draw_mean(units, header.promising(self._shares[0]), self._chosen)
         point, excess = _reference(mean, header.ball)
-        return VARIANCE.release(points, header, self._shares[1], point, bits, (mean,), {EXCESS: excess})
+        return (yield from VARIANCE.draws(units, header, self._shares[1], point, (mean,), {EXCESS: excess}))
 
 
 def _reference(about: object, ball: Ball) -> tuple[Array, float]:

@@ -6,15 +6,17 @@ from typing import Any
 
 from dpmanifold._check import open_fraction
 from dpmanifold.ball import Ball
+from dpmanifold.frechet import UnitPoints
 from dpmanifold.inference import VarianceInterval
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise
 from dpmanifold.privacy.accounts import Account
-from dpmanifold.statistic import Header, Prepared
+from dpmanifold.statistic import Header
 from dpmanifold.stats.asking import Terms, ask
 from dpmanifold.stats.curator import Curator
 from dpmanifold.stats.fourth_moment import FOURTH_MOMENT
 from dpmanifold.stats.joint_distances import JOINT_DISTANCES
+from dpmanifold.stats.program import Program
 from dpmanifold.stats.query import LEVEL, REFINE, Query
 from dpmanifold.stats.samples import Units
 
@@ -68,7 +70,7 @@ def private_variance_interval(
     return VarianceInterval(ask(VARIANCE_INTERVAL.asked(refine=refine), Units(X), ball, privacy, terms).release, level)
 
 
-def interval_plan(header: Header, *, refine: bool = False, mechanism: Any = "auto") -> Prepared:
+def interval_plan(header: Header, *, refine: bool = False, mechanism: Any = "auto") -> Program[UnitPoints]:
     """Return what an interval is made of: joint distances on flat spaces, else a mean and two moments about it.
 
     Parameters

@@ -13,9 +13,10 @@ from dpmanifold.data import descriptor_ball
 from dpmanifold.plots import canvas
 from dpmanifold.privacy import ApproxDP
 from dpmanifold.statistic import Header
-from dpmanifold.stats.draws import fresh_bits
+from dpmanifold.stats.draws import Hidden, fresh_bits
 from dpmanifold.stats.inputs import EACH_RECORD, Told, prepare
 from dpmanifold.stats.mean import MEAN
+from dpmanifold.stats.program import run
 from dpmanifold_papers.framework import Experiment, ResultTable, Row, Sample, Task, group
 from dpmanifold_papers.utpala2023.drawing import curve, log_panel, panels, sheet
 from dpmanifold_papers.utpala2023.settings import ANALYTIC, LAPLACE, OURS_SHRUNK
@@ -149,7 +150,7 @@ class _Bench:
         # What "auto" takes here; by name, because looking at all the others for every released ball takes time.
         plan = MEAN.prepared(Header(self.public, self.n, promise), mechanism="wrapped-gaussian", refine=True)
         bits = fresh_bits(self.rng, self.public)
-        releases = [plan.release(self.points, bits) for _ in range(self.repetitions)]
+        releases = [run(plan, Hidden(lambda: self.points), bits)[0] for _ in range(self.repetitions)]
         away = self.public.space.dist(self.truth, np.stack([release.value for release in releases]))
         return [
             _row(REFINED, epsilon, delta, number, 1, release.ball.radius, float(error), float("nan"))
