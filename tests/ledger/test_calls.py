@@ -629,7 +629,7 @@ def test_a_receipt_that_cannot_be_of_this_release_is_found_out(account):
     test = dpm.private_two_sample_test(X, Y, BALL, dpm.GDP(1.0), units=EACH, budget=account)
     other = replace(test.first.receipt, sequence=9)
     mixed = dpm.TwoSampleTest(test.first, replace(test.second, receipt=other), test.level)
-    assert "the groups have different receipts: one call pays for both" in mixed.verify().wrong
+    assert "the groups have different entries of 'receipt'" in mixed.verify().wrong
 
 
 # -------------------------------------------------------------------- one person in both groups of a test

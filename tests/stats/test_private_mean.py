@@ -33,6 +33,7 @@ from dpmanifold import (
 )
 from dpmanifold.linalg import backend, backends
 from dpmanifold.noise import source as source_room
+from dpmanifold.stats import draws
 from laws.data import in_ball
 from laws.spaces import BALLS
 
@@ -652,3 +653,27 @@ def test_no_record_makes_numpy_speak(name, kind, metric):
             X, Ball(SPD(3, metric=metric), np.eye(3), 1.0), GDP(1.0), units=EACH_RECORD, invalid="center"
         )
     assert release.n == 50
+
+
+# -------------------------------------------------------------------- which array stands for a draw
+
+
+def turn_of_the_draw(mechanism):
+    """How far the array that was drawn is from the one that stands for its shape, whatever the mean it was drawn about."""
+    space = KendallShapes(4)
+    ball = Ball(space, space.origin, 0.3)
+    X = in_ball(ball, 200, np.random.default_rng(0))
+    (draw,) = private_mean(X, ball, PureDP(1.0), units=EACH_RECORD, mechanism=mechanism, arithmetic="float").draws
+    return abs(np.vdot(ball.frame.origin, draw.numbers.view(np.complex128)).imag)
+
+
+@pytest.mark.security
+@pytest.mark.parametrize("mechanism", ["riemannian-laplace", "riemannian-laplace-truncated", "kng"])
+def test_a_draw_in_doubles_does_not_show_how_the_hidden_mean_was_turned(mechanism):
+    """A shape is many arrays; a draw comes aligned with the private mean, which no noise would hide."""
+    assert turn_of_the_draw(mechanism) < 1e-15
+
+
+def test_a_draw_that_shows_it_is_found_out(monkeypatch):
+    monkeypatch.setattr(draws, "canonical_in_frame", lambda ball, point: point)
+    assert turn_of_the_draw("riemannian-laplace") > 1e-6

@@ -31,7 +31,7 @@ from dpmanifold.noise.source import RandomSource, Rng, as_source
 from dpmanifold.noise.tails import Tail
 from dpmanifold.privacy import Promise, PromiseError
 from dpmanifold.release import EXACT, FLOAT, Drawn
-from dpmanifold.stats.ranges import SURELY, Limits, baseline_faults, is_beyond
+from dpmanifold.stats.ranges import DRAWN_ROUNDING, SURELY, Limits, baseline_faults, is_beyond
 
 AUTO = "auto"
 # Whether a smaller scale would help is seen at this share of the calibrated one.
@@ -279,11 +279,17 @@ class PointDraw(Draw):
         if drawn.numbers.shape != (size,):
             return [f"drawn: there are {size} numbers in it"]
         noise, point = float(forecast.quantile(SURELY)), self.place(drawn)
+        if drawn.grid is None and not mechanism.baseline and not self._is_canonical(point):
+            return ["drawn: not the array that stands for a point of the ball's frame"]
         if mechanism.baseline:
             stored = ball.space.stored
             return [] if stored is None else baseline_faults(ball, stored.carried(ball.center, point), noise)
         far = is_beyond(ball.in_frame, point, ball.radius + noise)
         return ["drawn: no noise of that scale carries a draw so far from the ball"] if far else []
+
+    def _is_canonical(self, point: Array) -> bool:
+        canonical = with_fallback(lambda: canonical_in_frame(self.ball, point), lambda: self.ball.frame.origin)
+        return bool(np.abs(canonical - point).max() <= DRAWN_ROUNDING * np.abs(point).max())
 
     @property
     def _on_space(self) -> bool:
@@ -356,7 +362,14 @@ def draw_about(
         numbers = mechanism.numbers(ball, calibration, mean, points, bits.source)
         return Drawn(numbers, mechanism.grid(ball, calibration))
     drawn = mechanism.draw(ball, calibration, mean, points, bits.source)
-    return Drawn(_as_doubles(with_fallback(lambda: drawn, lambda: ball.frame.origin)))
+    if not mechanism.baseline:
+        drawn = with_fallback(lambda: canonical_in_frame(ball, drawn), lambda: ball.frame.origin)
+    return Drawn(_as_doubles(drawn))
+
+
+def canonical_in_frame(ball: Ball, point: Array) -> Array:
+    """Return the array that stands for a point of the frame, however it was reached: what leaves tells of no mean."""
+    return ball.frame.out_of_frame(ball.frame.origin, point)
 
 
 def _as_doubles(point: Array) -> FloatArray:

@@ -20,10 +20,8 @@ from dpmanifold.statistic import Decisions, Header
 from dpmanifold.stats.grids import on_grid
 from dpmanifold.stats.program import Output, Replayed, replay
 from dpmanifold.stats.query import query_named
-from dpmanifold.stats.ranges import QUADRATURE, rounding_of, same_number
+from dpmanifold.stats.ranges import DRAWN_ROUNDING, QUADRATURE, rounding_of, same_number
 
-# The same numbers made into a point on another machine: relative to the largest of them.
-DRAWN_ROUNDING = 1e-9
 # What is not compared: outputs and steps are looked at by themselves, and nobody can recompute the others.
 _NOT_COMPARED = ("draws", "steps", "request", "receipt", "unregistered")
 

@@ -241,7 +241,8 @@ class ClassMeansProgram(Parallel):
         project: bool = True,
         shrink: str | None = "auto",
     ) -> None:
-        if not (1 <= touched <= len(counts) and max(counts) <= header.n <= sum(counts) <= touched * header.n):
+        possible = 1 <= min(counts) <= max(counts) <= header.n <= sum(counts) <= touched * header.n
+        if not (possible and 1 <= touched <= len(counts)):
             raise InvalidArgumentError("counts must be of so many units in so many classes each.")
         self.header, self.groups, self.touched = header, len(counts), touched
         share = header.privacy if touched == 1 else divide(header.privacy, touched)[0]

@@ -28,6 +28,8 @@ MOST_DRAWS = 40
 _TOGETHER = 100
 # And inequalities are looked for so often.
 _ROUNDS = 20
+# The same numbers made into a point on another machine: relative to the largest of them.
+DRAWN_ROUNDING = 1e-9
 # Integrals of a law, computed by quadrature.
 QUADRATURE = 1e-10
 # Noise stays below this quantile of its law, as far as a check is concerned.
