@@ -556,7 +556,7 @@ def away_from_hull(numbers, phi, size, enough):
 
 
 def length_drawn(release):
-    """How far from the ball's center a point was drawn: on a grid as coordinates, in doubles as a point of the frame."""
+    """How far from the center a point was drawn: on a grid as coordinates, in doubles as a point of the frame."""
     numbers = numbers_of(release)
     space, ball = space_from_text(release["ball"]["space"]), release["ball"]
     frame = dpm.Ball(space, np.array(ball["center"]), ball["radius"]).frame

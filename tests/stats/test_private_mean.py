@@ -659,7 +659,7 @@ def test_no_record_makes_numpy_speak(name, kind, metric):
 
 
 def turn_of_the_draw(mechanism):
-    """How far the array that was drawn is from the one that stands for its shape, whatever the mean it was drawn about."""
+    """How far the array that was drawn is from the one that stands for its shape."""
     space = KendallShapes(4)
     ball = Ball(space, space.origin, 0.3)
     X = in_ball(ball, 200, np.random.default_rng(0))
