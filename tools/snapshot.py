@@ -266,11 +266,7 @@ def _more_units(record: Any) -> None:
 
 
 def _drawn_elsewhere(record: Any) -> None:
-    release = _first_release(record)
-    drawn = release.get("drawn", release["value"])
-    entries = drawn if isinstance(drawn, list) else next(iter(drawn.values()))
-    if isinstance(entries, list) and not isinstance(entries[0], list):
-        entries[0] += 1e6
+    _first_release(record)["draws"][0]["numbers"][0] += 1e6
 
 
 _ALTERATIONS = (_scale_times(0.5), _scale_times(1.0 + 1e-12), _more_units, _drawn_elsewhere)
