@@ -73,27 +73,19 @@ def tangent_sums(
     # The kernels read as much memory as these shapes promise: a wrong one must stop here.
     passes.require(x, (len(x), size), "the points")
     passes.require(at, (1 if codes is None else len(at), size), "the base points")
-    passes.require_numbers(codes, len(x), len(at), "the groups")
-    passes.require_numbers(chosen, n, len(x), "the rows")
+    if codes is not None:
+        passes.require_numbers(codes, len(x), len(at), "the groups")
+    if chosen is not None:
+        passes.require_numbers(chosen, n, len(x), "the rows")
     sums = ExactSum(size - 1 if kind == HYPERBOLIC else size, bound, len(at)) if sums is None else sums
     if sums.shift > _LARGEST_SHIFT:
         return None
     sums.count(n)
     status = np.zeros(n, dtype=np.uint8)
     arguments = GradientArguments(
-        x=passes.address(x),
-        n=n,
-        size=size,
-        kind=kind,
-        scale=scale,
-        base=passes.address(at),
-        bound=bound,
-        rows=passes.address(chosen),
-        codes=passes.address(codes),
-        words=passes.address(sums.words),
-        fixed=math.ldexp(1.0, sums.shift),
-        status=passes.address(status),
+        n=n, size=size, kind=kind, scale=scale, bound=bound, fixed=math.ldexp(1.0, sums.shift)
     )
+    passes.point_at(arguments, x=x, base=at, rows=chosen, codes=codes, words=sums.words, status=status)
     count = passes.checked(handle.dpm_gradient(level, ctypes.byref(arguments), passes.threads(handle, 20.0 * n * size)))
     left = np.flatnonzero(status) if count else np.empty(0, dtype=np.intp)
     return sums, left if chosen is None else chosen[left]

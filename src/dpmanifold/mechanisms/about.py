@@ -17,6 +17,10 @@ from dpmanifold.noise.source import RandomSource
 class AboutMean(Mechanism):
     """A Riemannian law about the mean; its draws are exact on spaces that the exact samplers know."""
 
+    def may_be_exact(self, ball: Ball) -> bool:
+        """Return whether the space is known."""
+        return ball.space.is_flat or exact_sampler(ball.space) is not None
+
     def offers_exact(self, ball: Ball, calibration: Calibration) -> bool:
         """Return whether the space is known and draws there are accepted often enough."""
         if ball.space.is_flat:

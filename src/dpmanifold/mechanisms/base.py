@@ -175,6 +175,8 @@ class Mechanism(ABC):
     """True for the papers' extrinsic mechanisms: for comparison, never chosen by "auto"."""
     automatic: bool = True
     """False where calibration takes seconds: only by name."""
+    searches: bool = False
+    """True where calibration is a search: "auto" looks at the others first."""
     covers_timing: bool = True
     """False where the steps of a draw, and so its running time, depend on the data."""
     needs_points: bool = False
@@ -224,7 +226,15 @@ class Mechanism(ABC):
         """Draw once in doubles; returns a point of the frame."""
         return self.law(ball, calibration, mean, points).sample(rng=source)
 
+    def exceeds(self, error: float, ball: Ball, n: int, privacy: Promise, bound: Sensitivity | None = None) -> bool:
+        """Return whether its expected noise is surely larger than `error`, known before it is calibrated."""
+        return False
+
     # ---------------------------------------------------------------- exact draws (theory: exact noise)
+
+    def may_be_exact(self, ball: Ball) -> bool:
+        """Return False where :meth:`offers_exact` does at every scale."""
+        return True
 
     def offers_exact(self, ball: Ball, calibration: Calibration) -> bool:
         """Return whether ideal noise can be drawn and rounded to a public grid there; then the next four work."""

@@ -45,6 +45,10 @@ class GradientMechanism(Mechanism):
         require_room(ball, scale, default_tol(ball, n))
         return Calibration(self.name, privacy, scale, sensitivity, "2 Delta/epsilon")
 
+    def may_be_exact(self, ball: Ball) -> bool:
+        """Return False: the law depends on every unit's point."""
+        return False
+
     @staticmethod
     def _growth(ball: Ball) -> float | None:
         """Return the least growth of |grad F| per unit of distance from the mean, if the ball is small enough.

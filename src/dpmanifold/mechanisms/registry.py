@@ -11,6 +11,7 @@ from functools import lru_cache
 from dpmanifold._check import shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.manifolds.registry import parts_of
 from dpmanifold.mechanisms.base import Calibration, Forecast, Mechanism, pure_epsilon
 from dpmanifold.mechanisms.estimands import (
     ExtrinsicMeanGaussian,
@@ -32,7 +33,7 @@ from dpmanifold.mechanisms.wrapped import (
     WrappedLaplaceMechanism,
 )
 from dpmanifold.privacy import Promise, PromiseError
-from dpmanifold.registry import Registry
+from dpmanifold.registry import Registry, is_own
 from dpmanifold.sensitivity import Sensitivity
 
 MECHANISMS: Registry[Mechanism] = Registry("mechanism", "dpmanifold.mechanisms", Mechanism)
@@ -56,6 +57,8 @@ _OWN = (
 )
 for _mechanism in _OWN:
     MECHANISMS.register(_mechanism.name, _mechanism)
+
+Choice = tuple[Mechanism, Calibration, Forecast]
 
 AUTO = "auto"
 # From this part of a flat ball's radius on, what can be saved after the draw counts for more than the noise itself.
@@ -176,7 +179,7 @@ def choose(
     privacy: Promise,
     estimand: str | None = None,
     bound: Sensitivity | None = None,
-) -> tuple[Mechanism, Calibration, Forecast]:
+) -> Choice:
     """Return the mechanism asked for, or with "auto" the best of those that keep the promise for the estimand.
 
     "auto" prefers exact draws to doubles, then a running time that does not depend on the data, and among equals takes
@@ -220,44 +223,58 @@ def choose(
                 f"{_nearest(ball, n, privacy, mechanism.estimand, bound)}"
             )
         return mechanism, *found
-    best, reasons = _best(candidates(estimand), ball, n, privacy, bound)
-    if best is None and ball.is_whole and estimand != "extrinsic":
+    # Spaces of others need not be told apart by what they say they are.
+    own = all(map(is_own, parts_of(ball.space)))
+    best = (_remembered_best if own else _best)(estimand, ball, n, privacy, bound)
+    if not isinstance(best, str):
+        return best
+    if ball.is_whole and estimand != "extrinsic":
         raise InvalidArgumentError(
             f'this mean needs a ball, got {ball!r}. Give a center and a radius, or ask for `estimand="extrinsic"`.'
         )
-    if best is None and estimand == "extrinsic" and ball.space.extrinsic is None:
-        raise InvalidArgumentError(f'`estimand` must be "frechet" or "tangent" on {ball.space!r}: {reasons[0]}.')
-    if best is None:
-        raise PromiseError(
-            f"no mechanism can keep {privacy!r} for n = {n} on {ball.space!r} in this ball: {reasons[0]}. Use more "
-            "units, a weaker promise, a smaller ball or another estimand."
-        )
-    return best
+    if estimand == "extrinsic" and ball.space.extrinsic is None:
+        raise InvalidArgumentError(f'`estimand` must be "frechet" or "tangent" on {ball.space!r}: {best}.')
+    raise PromiseError(
+        f"no mechanism can keep {privacy!r} for n = {n} on {ball.space!r} in this ball: {best}. Use more units, a "
+        "weaker promise, a smaller ball or another estimand."
+    )
 
 
-def _best(
-    able: list[Mechanism], ball: Ball, n: int, privacy: Promise, bound: Sensitivity | None
-) -> tuple[tuple[Mechanism, Calibration, Forecast] | None, list[str]]:
-    """Return the first choice of :func:`preference`, and why others cannot. Forecasts only where they decide."""
-    reasons: list[str] = []
-    kinds: dict[tuple[bool, bool], list[tuple[Mechanism, Calibration]]] = {}
-    for mechanism in able:
+def _best(estimand: str | None, ball: Ball, n: int, privacy: Promise, bound: Sensitivity | None) -> Choice | str:
+    """Return the first choice of :func:`preference`, or why there is none; who cannot win is not calibrated."""
+    able = candidates(estimand)
+    best: tuple[tuple[bool, bool, float, float, int], Choice] | None = None
+    reasons: list[tuple[bool, int, str]] = []
+    for mechanism in sorted(able, key=lambda one: (_likeliest_kind(one, ball), one.searches)):
+        place = able.index(mechanism)
+        if best is not None:
+            of_best = best[0][:2]
+            kind = _likeliest_kind(mechanism, ball)
+            if kind > of_best or (kind == of_best and mechanism.exceeds(best[0][2], ball, n, privacy, bound)):
+                continue
         calibration = _calibrated(mechanism, ball, n, privacy, bound)
         if isinstance(calibration, str):
-            reasons.append(calibration.rstrip("."))
-        else:
-            kinds.setdefault(_kind(mechanism, ball, calibration), []).append((mechanism, calibration))
-    for kind in sorted(kinds):
-        found: list[tuple[Mechanism, Calibration, Forecast]] = []
-        for mechanism, calibration in kinds[kind]:
-            forecast = _forecast(mechanism, ball, n, calibration)
-            if isinstance(forecast, str):
-                reasons.append(forecast.rstrip("."))
-            else:
-                found.append((mechanism, calibration, forecast))
-        if found:
-            return min(found, key=lambda one: _error(ball, *one[1:])), reasons
-    return None, reasons
+            reasons.append((False, place, calibration))
+            continue
+        if best is not None and _kind(mechanism, ball, calibration) > best[0][:2]:
+            continue
+        forecast = _forecast(mechanism, ball, n, calibration)
+        if isinstance(forecast, str):
+            reasons.append((True, place, forecast))
+            continue
+        rank = (*preference(mechanism, ball, calibration, forecast), place)
+        if best is None or rank < best[0]:
+            best = rank, (mechanism, calibration, forecast)
+    return best[1] if best else min(reasons)[2].rstrip(".")
+
+
+# A function of public numbers, which the same ball is asked for again and again.
+_remembered_best = lru_cache(maxsize=1024)(_best)
+
+
+def _likeliest_kind(mechanism: Mechanism, ball: Ball) -> tuple[bool, bool]:
+    """Return the best that :func:`_kind` can be, whatever the scale."""
+    return not mechanism.may_be_exact(ball), not mechanism.covers_timing
 
 
 def _kind(mechanism: Mechanism, ball: Ball, calibration: Calibration) -> tuple[bool, bool]:

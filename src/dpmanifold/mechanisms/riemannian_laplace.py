@@ -68,8 +68,12 @@ class TruncatedLaplaceMechanism(RiemannianLaplaceMechanism):
     covers_timing = False
     needs_inside = True
 
-    def offers_exact(self, ball: Ball, calibration: Calibration) -> bool:
+    def may_be_exact(self, ball: Ball) -> bool:
         """Return False: whether a draw falls into the ball depends on the mean."""
+        return False
+
+    def offers_exact(self, ball: Ball, calibration: Calibration) -> bool:
+        """Return False."""
         return False
 
     def refusal(self, ball: Ball, privacy: Promise) -> str | None:

@@ -11,10 +11,11 @@ import math
 from collections.abc import Callable
 from functools import lru_cache
 
+import numpy as np
 import scipy
 from flint import acb, arb, ctx
 
-from dpmanifold._check import positive_float, positive_int
+from dpmanifold._check import Array, positive_float, positive_int
 from dpmanifold.noise.lazy import precision_kept
 from dpmanifold.privacy.promises import ApproxDP
 
@@ -76,29 +77,56 @@ def largest_shift(dim: int, promise: ApproxDP) -> float:
     if epsilon > _LARGEST:
         return epsilon
 
-    def excess(shift: float) -> float:
-        delta = _delta(dim, shift, epsilon)
-        if not delta.is_finite():  # what is not known does not hold
-            return _DEEPEST
-        return max(float(delta.upper().log()) - wanted, -_DEEPEST) if delta > 0 else -_DEEPEST
-
     def holds(step: int) -> bool:
         return bool(_delta(dim, _shift_at(step), epsilon) <= arb(promise.delta))
 
+    # A guess first, in doubles; then the last step that holds, by proof, which does not depend on the
+    # guess, since delta grows with the shift.
+    def excess(shift: float) -> float:
+        found = _guess(dim, shift, epsilon) - wanted
+        return max(found, -_DEEPEST) if found < _DEEPEST else _DEEPEST  # what is not known does not hold
+
+    low, factor = epsilon, 2.0
+    while excess(low * factor) <= 0:
+        low, factor = low * factor, min(factor * factor, 256.0)
+    ends = math.log(low) - 1e-6, math.log(low * factor) + 1e-6  # so that rounding leaves the signs as they are
+    guess = scipy.optimize.brentq(lambda log: excess(math.exp(log)), *ends, xtol=1e-9)
     with precision_kept():
         ctx.prec = _PRECISION
-        # A guess first, by numbers; then the last step that holds, by proof. It does not depend on the guess.
-        low, factor = epsilon, 2.0
-        while excess(low * factor) <= 0:
-            low, factor = low * factor, min(factor * factor, 256.0)
-        ends = math.log(low) - 1e-6, math.log(low * factor) + 1e-6  # so that rounding leaves the signs as they are
-        guess = scipy.optimize.brentq(lambda log: excess(math.exp(log)), *ends, xtol=1e-9)
-        step = _step_below(math.exp(guess))
-        while holds(step + 1):
-            step += 1
-        while _shift_at(step) > epsilon and not holds(step):
-            step -= 1
-    return max(epsilon, _shift_at(step))
+        least = _step_below(epsilon)
+        return max(epsilon, _shift_at(_last(holds, least, max(least, _step_below(math.exp(guess))))))
+
+
+def is_broken(dim: int, shift: float, promise: ApproxDP) -> bool:
+    """Return whether noise of density exp(-|z|) in R^dim, shifted by `shift`, surely does not keep a promise.
+
+    True only where :func:`largest_shift` is smaller: delta grows with the shift.
+
+    Examples
+    --------
+    >>> is_broken(6, 1.1, ApproxDP(1.0, 1e-6)), is_broken(6, 1.01, ApproxDP(1.0, 1e-6))
+    (True, False)
+    """
+    if promise.epsilon > _LARGEST:  # nothing beyond epsilon is looked for there
+        return shift > promise.epsilon
+    with precision_kept():
+        ctx.prec = _PRECISION
+        return bool(_delta(dim, shift, promise.epsilon) > arb(promise.delta))
+
+
+def _last(holds: Callable[[int], bool], least: int, guess: int) -> int:
+    """Return the last step that holds, where all up to some one do and `least` does."""
+    low, high, stride = least, guess + 1, 1
+    while holds(high):
+        low, high, stride = high, high + stride, 2 * stride
+    stride = 1
+    while high - stride > low and not holds(high - stride):
+        high, stride = high - stride, 2 * stride
+    low = max(low, high - stride)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
 
 
 def _shift_at(step: int) -> float:
@@ -136,6 +164,36 @@ def _delta(dim: int, shift: float, epsilon: float) -> arb:
 
     part = _integral(difference, acb((e / D).acos()))
     return 2 * (e / 2).exp() * part.real / _integral(density, acb.pi()).real
+
+
+def _guess(dim: int, shift: float, epsilon: float) -> float:
+    """Return about log(delta), in doubles, -inf from `shift = epsilon` down; nothing proven rests on it."""
+    if shift <= epsilon:
+        return -math.inf
+    if dim == 1:
+        return math.log(-math.expm1((epsilon - shift) / 2))
+    half, (nodes, weights) = shift / 2, _double_exponential()
+    bessel = scipy.special.kve
+
+    def logs(end: float) -> tuple[Array, Array]:
+        angle = end * nodes
+        cosine = np.cos(angle)
+        return np.log(end * weights * (square - cosine**2)) + (dim - 2) * np.log(np.sin(angle)), half * cosine
+
+    with np.errstate(all="ignore"):
+        square = 1 + 2 * (dim - 1) / shift * (bessel(dim / 2, half) / bessel(dim / 2 - 1, half))
+        w, loss = logs(math.acos(epsilon / shift))
+        over, whole = loss - epsilon / 2, np.add(*logs(math.pi))
+        part = w + over + np.log(-np.expm1(-2 * over))
+        return float(epsilon / 2 + scipy.special.logsumexp(part) - scipy.special.logsumexp(whole))
+
+
+@lru_cache(maxsize=1)
+def _double_exponential() -> tuple[Array, Array]:
+    """Return nodes and weights of tanh-sinh quadrature on (0, 1)."""
+    t = np.linspace(-3.0, 3.0, 193)
+    u = math.pi * np.sinh(t)
+    return 1 / (1 + np.exp(-u)), math.pi * np.cosh(t) / (2 + 2 * np.cosh(u)) * (t[1] - t[0])
 
 
 def _integral(of: Callable[[acb, bool], acb], end: acb) -> acb:

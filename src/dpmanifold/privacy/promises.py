@@ -16,6 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from fractions import Fraction
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, ClassVar, final
 
@@ -144,11 +145,15 @@ class Promise(ABC):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Promise):
             return NotImplemented
-        return type(self) is type(other) and self.exact == other.exact
+        return self is other or (type(self) is type(other) and self._key == other._key)
 
     @final
     def __hash__(self) -> int:
-        return hash((type(self).__name__, *self.exact.values()))
+        return hash(self._key)
+
+    @cached_property
+    def _key(self) -> tuple[str | Fraction, ...]:
+        return type(self).__name__, *self.exact.values()
 
     @final
     def __le__(self, other: object) -> bool:

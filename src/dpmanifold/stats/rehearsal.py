@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 import json
 import warnings
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,7 @@ from dpmanifold.ball import Ball
 from dpmanifold.errors import ConvergenceError, DPManifoldError, InvalidArgumentError
 from dpmanifold.frechet import InClass, LabelledPoints, UnitPoints
 from dpmanifold.manifolds import Manifold
+from dpmanifold.manifolds.registry import parts_of
 from dpmanifold.manifolds.vectors import vector_norm
 from dpmanifold.mechanisms import MECHANISMS, Mechanism
 from dpmanifold.noise.source import SimulationSource
@@ -67,7 +68,7 @@ class Rehearsal:
         """Return the parts that are not the library's own."""
         asked = self.question
         options = [_mechanism_in(option) for option in asked.options.values()]
-        parts = [*_spaces(self.header.ball.space), asked.statistic, getattr(asked.plan, "__self__", None), *options]
+        parts = [*parts_of(self.header.ball.space), asked.statistic, getattr(asked.plan, "__self__", None), *options]
         features = [getattr(part, "features", None) for part in parts]
         found = [part for part in (*parts, *features) if part is not None and not is_own(part)]
         return [*found, *(part for part in (asked.plan, self.sample) if not is_own_function(part))]
@@ -142,13 +143,6 @@ class Rehearsal:
                 f"and a fixed value would take its place in every release ({type(failed[0]).__name__}: {failed[0]}). "
                 "Nothing was spent."
             ) from failed[0]
-
-
-def _spaces(space: Manifold) -> Iterator[Manifold]:
-    """Yield a space and the factors that it is a product of."""
-    yield space
-    for factor in getattr(space, "factors", ()):
-        yield from _spaces(factor)
 
 
 def _mechanism_in(option: object) -> object:

@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import ctypes
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.linalg.cards.arrays import CardArray, fetched, is_card_array, on_card
+from dpmanifold.linalg.cards.arrays import CardArray, fetched, on_card
 from dpmanifold.linalg.exact_sums import ExactSum, IntArray
 from dpmanifold.linalg.native.library import ImageArguments, PassArguments, card_in_use, current
 from dpmanifold.linalg.native.limits import limited
@@ -44,8 +43,7 @@ ANY_CONDITION = 1e16
 _WORTH_A_THREAD = 5e6
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What a pass returned; None for what was not asked for.
 
     Attributes
@@ -83,11 +81,14 @@ def usable(x: npt.NDArray[np.generic] | CardArray, accurate: bool = False) -> bo
     >>> usable(np.zeros((5, 65, 65)))
     False
     """
-    square = x.ndim >= 2 and x.shape[-2] == x.shape[-1] and x.dtype.kind != "c"
-    return square and x.size > 0 and usable_size(x.shape[-1], is_card_array(x), accurate)
+    if x.ndim < 2 or x.shape[-2] != x.shape[-1] or x.dtype.kind == "c" or x.size == 0:
+        return False
+    if not SMALLEST_SIZE <= x.shape[-1] <= LARGEST_SIZE:
+        return False
+    return current() is not None or (not accurate and card_in_use(isinstance(x, CardArray)))
 
 
-def usable_size(k: int, lies_there: bool = False, accurate: bool = False) -> bool:
+def usable_size(k: int, lies_there: bool = False) -> bool:
     """Return whether kernels are in use and take k x k matrices, which may lie on a card.
 
     Examples
@@ -95,9 +96,7 @@ def usable_size(k: int, lies_there: bool = False, accurate: bool = False) -> boo
     >>> usable_size(65)
     False
     """
-    if not SMALLEST_SIZE <= k <= LARGEST_SIZE:
-        return False
-    return current() is not None or (card_in_use(lies_there) and not accurate)
+    return SMALLEST_SIZE <= k <= LARGEST_SIZE and (current() is not None or card_in_use(lies_there))
 
 
 def plain(a: Any) -> FloatArray:
@@ -110,7 +109,7 @@ def plain(a: Any) -> FloatArray:
     >>> plain(np.ones((3, 2), dtype=np.float32).T).flags.c_contiguous
     True
     """
-    if is_card_array(a):
+    if isinstance(a, CardArray):
         if card_in_use(lies_there=True):
             stays: Any = a
             batch: FloatArray = stays  # the passes take either
@@ -130,7 +129,7 @@ def entered(x: Any, name: str = "x", accurate: bool = False) -> FloatArray:
     (2, 2)
     """
     entering: Any = x
-    if on_card(x):
+    if not isinstance(x, np.ndarray) and on_card(x):
         card = CardArray.of(x, name)
         entering = card if card_in_use(lies_there=True) and not accurate and usable(card) else np.asarray(card)
     batch: FloatArray = entering
@@ -196,21 +195,27 @@ def run(
     groups = 1 if sums is None else sums.groups
     # The kernels read as much memory as these shapes promise: a wrong one must stop here.
     require(x, (len(x), size) if triangles else (len(x), k, k), "the matrices")
-    require(factor, (k, k) if powers is None else (groups, k, k), "the factor")
-    require(center, (k, k), "the center")
-    require_numbers(powers, groups, None, "the powers")
-    require_numbers(rows, n, len(x), "the rows")
-    require_numbers(group, len(x), groups, "the groups")
+    if factor is not None:
+        require(factor, (k, k) if powers is None else (groups, k, k), "the factor")
+    if center is not None:
+        require(center, (k, k), "the center")
+    if powers is not None:
+        require_numbers(powers, groups, None, "the powers")
+    if rows is not None:
+        require_numbers(rows, n, len(x), "the rows")
+    if group is not None:
+        require_numbers(group, len(x), groups, "the groups")
     if moved is not None:
         require(moved, (len(moved), size), "the place for moved matrices")
+    if moved is not None and places is not None:
         require_numbers(places, n, len(moved), "the places")
-    if is_card_array(moved) and not moved.is_plain:
+    if isinstance(moved, CardArray) and not moved.is_plain:
         raise InvalidArgumentError("the place for moved matrices must be plain doubles.")
     if (rows is not None and not triangles) or (powers is not None and (group is None or factor is None)):
         raise InvalidArgumentError("rows need packed triangles, and powers need groups and factors.")
     if sums is not None and sums.size != size:
         raise InvalidArgumentError(f"the sums must have {size} entries, got {sums.size}.")
-    if card_in_use(is_card_array(x)) and not accurate:
+    if not accurate and card_in_use(isinstance(x, CardArray)):
         from dpmanifold.linalg.cards.passes import Asked
 
         asked = Asked(
@@ -222,9 +227,10 @@ def run(
     if found is None:
         raise RuntimeError("the native kernels are not in use here: ask usable() first.")
     handle, level = found
-    if is_card_array(moved):
+    if isinstance(moved, CardArray):
         raise InvalidArgumentError("the place for moved matrices lies on a card, which is not in use here.")
-    x = plain(fetched(x))
+    if isinstance(x, CardArray):
+        x = plain(np.asarray(x))
     status = np.empty(n, dtype=np.uint8)
     out_matrices = np.empty((n, k, k)) if matrices else None
     out_coordinates = np.empty((n, size)) if coordinates else None
@@ -232,30 +238,33 @@ def run(
     if sums is not None:
         sums.count(n)
     arguments = PassArguments(
-        x=address(x),
         n=n,
         k=k,
         function=function,
         accurate=accurate,
         factor_is_lower=lower,
-        factor=address(factor),
-        center=address(center),
         power=power,
         radius=radius,
-        matrices=address(out_matrices),
-        coordinates=address(out_coordinates),
-        norms=address(out_norms),
-        status=address(status),
         inspect=tolerance is not None,
         triangles=triangles,
         tolerance=0.0 if tolerance is None else tolerance,
-        rows=address(rows),
-        codes=address(group),
-        powers=address(powers),
-        moved=address(moved),
-        places=address(places),
-        words=None if sums is None else address(sums.words),
         fixed=0.0 if sums is None else math.ldexp(1.0, sums.shift),
+    )
+    point_at(
+        arguments,
+        x=x,
+        factor=factor,
+        center=center,
+        matrices=out_matrices,
+        coordinates=out_coordinates,
+        norms=out_norms,
+        status=status,
+        rows=rows,
+        codes=group,
+        powers=powers,
+        moved=moved,
+        places=places,
+        words=None if sums is None else sums.words,
     )
     work = n * k * k * (k + 60.0)
     count = checked(handle.dpm_pass(level, ctypes.byref(arguments), condition, threads(handle, work)))
@@ -283,7 +292,7 @@ def _on_card(asked: Asked) -> Outcome:
         # A single zero, however many: memory that has to be cleared first would take longer than some passes.
         status = np.broadcast_to(_ZERO, (n,))
         return Outcome(found.matrices, found.coordinates, found.norms, _NOTHING, status, 0)
-    if is_card_array(found.status):
+    if isinstance(found.status, CardArray):
         return Outcome(found.matrices, found.coordinates, found.norms, _NOTHING, found.status, found.clips)
     return Outcome(found.matrices, found.coordinates, found.norms, _marked(found), np.asarray(found.status))
 
@@ -327,7 +336,7 @@ def describes(images: Array | CardArray) -> bool:
 
 
 def _fits_card(images: Array | CardArray) -> bool:
-    if not card_in_use(is_card_array(images)):
+    if not card_in_use(isinstance(images, CardArray)):
         return False
     from dpmanifold.linalg.cards.images import fits
 
@@ -361,24 +370,21 @@ def describe(images: Array | CardArray, eta: float, columns: FloatArray, rows: F
     size = 9 if channels == 1 else 11
     out = np.empty((n, size, size))
     arguments = ImageArguments(
-        pixels=address(pixels),
         n=n,
         height=height,
         width=width,
         channels=channels,
         kind=[np.dtype(np.uint8), np.dtype(np.float32), np.dtype(np.float64)].index(images.dtype),
         eta=eta,
-        columns=address(columns),
-        rows=address(rows),
-        out=address(out),
     )
+    point_at(arguments, pixels=pixels, columns=columns, rows=rows, out=out)
     checked(handle.dpm_describe(level, ctypes.byref(arguments), threads(handle, 100.0 * images.size)))
     return out
 
 
-def require(array: FloatArray | None, shape: tuple[int, ...], name: str) -> None:
+def require(array: FloatArray, shape: tuple[int, ...], name: str) -> None:
     """Refuse an array that is not what the kernels read: plain doubles of one shape. A card makes its own plain."""
-    if array is None or (is_card_array(array) and array.shape == shape):
+    if isinstance(array, CardArray) and array.shape == shape:
         return
     plain_doubles = array.dtype == np.float64 and array.shape == shape
     if not plain_doubles or not (array.flags.c_contiguous and array.flags.aligned):
@@ -387,10 +393,8 @@ def require(array: FloatArray | None, shape: tuple[int, ...], name: str) -> None
         )
 
 
-def require_numbers(array: IntArray | None, length: int, below: int | None, name: str) -> None:
+def require_numbers(array: IntArray, length: int, below: int | None, name: str) -> None:
     """Refuse whole numbers that are too few, or (with `below`) would be read as places outside an array."""
-    if array is None:
-        return
     plain_numbers = array.dtype == np.int64 and array.flags.c_contiguous and array.flags.aligned
     inside = below is None or array.size == 0 or (array.min() >= 0 and array.max() < below)
     if array.shape != (length,) or not plain_numbers or not inside:
@@ -399,10 +403,12 @@ def require_numbers(array: IntArray | None, length: int, below: int | None, name
         )
 
 
-def address(array: npt.NDArray[np.generic] | None) -> int | None:
-    """Return where an array's numbers stand in memory."""
-    # Five times as fast as array.ctypes.data, which counts where matrices are few.
-    return None if array is None else int(array.__array_interface__["data"][0])
+def point_at(arguments: ctypes.Structure, **arrays: npt.NDArray[np.generic] | None) -> None:
+    """Have fields of a structure point at where the numbers of arrays stand in memory; others stay null."""
+    for name, array in arrays.items():
+        if array is not None:
+            # Five times as fast as array.ctypes.data, which counts where matrices are few.
+            setattr(arguments, name, array.__array_interface__["data"][0])
 
 
 def threads(handle: ctypes.CDLL, work: float) -> int:
