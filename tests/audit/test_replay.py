@@ -13,6 +13,7 @@ import pytest
 import dpmanifold as dpm
 from dpmanifold import mechanisms, sensitivity
 from dpmanifold.features import JointMoments
+from dpmanifold.mechanisms import registry
 from dpmanifold.stats.search import RadiusSearch
 from laws import replay
 from laws.sabotage import with_less_noise
@@ -64,6 +65,12 @@ def asked(private, ball, privacy, **options):
 
 
 STANDS_IN = {"refine": True, "mechanism": "tangent-mean-gaussian", "estimand": "frechet"}
+
+
+@pytest.fixture(autouse=True)
+def _nothing_remembered(monkeypatch):
+    """What is broken on purpose in a test is neither hidden by an earlier choice of a mechanism nor remembered."""
+    monkeypatch.setattr(registry, "_remembered_best", registry._best)
 
 
 def number_for(options):

@@ -155,6 +155,10 @@ class Promise(ABC):
     def _key(self) -> tuple[str | Fraction, ...]:
         return type(self).__name__, *self.exact.values()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the key out: a promise that was compared is copied and hashed as one that was not."""
+        return {name: value for name, value in vars(self).items() if name != "_key"}
+
     @final
     def __le__(self, other: object) -> bool:
         return self.implies(other) if isinstance(other, Promise) else NotImplemented
