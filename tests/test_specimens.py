@@ -1,4 +1,4 @@
-"""Files of the present format, written once: they are read, verified and written as they are, by every later version."""
+"""Files of the present format, written once: every later version reads, verifies and writes them as they are."""
 
 import json
 import pathlib
