@@ -5,8 +5,8 @@ Points come packed by their frame, in arrays of any size. Not private.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -29,33 +29,30 @@ _BLOCK = 524_288
 S = TypeVar("S")
 
 
-class OverPoints(Pass["tuple[S | None, int]", "tuple[S | None, int]"], Generic[S]):
-    """A pass that makes something of each array of points, and counts them."""
+class OverPoints(Pass["tuple[S | None, int]"], Generic[S]):
+    """A pass that makes something of each array of packed points, and counts them.
 
-    @abstractmethod
-    def of(self, stored: Array) -> S | None:
-        """Return what packed points give; None where there are none."""
+    Parameters
+    ----------
+    of : what packed points give; None where there are none
+    together : two such results as one; either may be written to
+    """
 
-    @abstractmethod
-    def together(self, a: S, b: S) -> S:
-        """Return two such results as one; either may be written to."""
+    def __init__(self, of: Callable[[Array], S | None], together: Callable[[S, S], S]) -> None:
+        self._of, self._together = of, together
 
     def partial(self, item: Iterable[Array]) -> tuple[S | None, int]:
         """Go through the arrays that an item opened as."""
         total: tuple[S | None, int] = (None, 0)
         for stored in item:
-            total = self.merge(total, (self.of(stored), len(stored)))
+            total = self.merge(total, (self._of(stored), len(stored)))
         return total
 
     def merge(self, a: tuple[S | None, int], b: tuple[S | None, int]) -> tuple[S | None, int]:
         """Add counts and results."""
         one, two = a[0], b[0]
-        found = (two if one is None else one) if one is None or two is None else self.together(one, two)
+        found = (two if one is None else one) if one is None or two is None else self._together(one, two)
         return found, a[1] + b[1]
-
-    def finish(self, total: tuple[S | None, int]) -> tuple[S | None, int]:
-        """Return both."""
-        return total
 
 
 def over(work: OverPoints[S], parts: Sequence[Part], n: int, what: str = "computing") -> S | None:
@@ -69,67 +66,39 @@ def over(work: OverPoints[S], parts: Sequence[Part], n: int, what: str = "comput
     return found
 
 
-class LogWords(OverPoints[ExactSum]):
-    """Exact sums of logarithms at one base point, (1, *shape), or what the space made of it."""
-
-    def __init__(self, space: Manifold, at: object, bound: float) -> None:
-        self._space, self._at, self._bound = space, at, bound
-
-    def of(self, stored: Array) -> ExactSum | None:
-        """Add them up."""
-        return self._space.log_words(self._at, stored, self._bound) if len(stored) else None
-
-    def together(self, a: ExactSum, b: ExactSum) -> ExactSum:
-        """Merge integers."""
-        a.merge(b)
-        return a
+def merged(a: ExactSum, b: ExactSum) -> ExactSum:
+    """Return two sums as one: the first, written to."""
+    a.merge(b)
+    return a
 
 
-class SumOf(OverPoints[ExactSum]):
-    """Exact sums of what a function makes of points (b, *shape): vectors (b, m) with entries within a bound."""
+def sum_of(space: Manifold, f: Callable[[Array], FloatArray], bound: float, stored: Array) -> ExactSum | None:
+    """Return the exact sum of what a function makes of points (b, *shape): vectors (b, m) with entries within a bound.
 
-    def __init__(self, space: Manifold, f: Callable[[Array], FloatArray], bound: float) -> None:
-        self._space, self._f, self._bound = space, f, bound
-
-    def of(self, stored: Array) -> ExactSum | None:
-        """Add them up, in pieces that keep intermediate results small."""
-        sums: ExactSum | None = None
-        start = 0
-        while start < len(stored):
-            # How many numbers `f` makes of a point is seen on the first few; pieces are cut accordingly.
-            step = _FEW if sums is None else max(1, _PIECE // max(sums.size, stored[0].size))
-            values = self._f(self._space.unpack(stored[start : start + step]))
-            sums = ExactSum(values.shape[1], self._bound) if sums is None else sums
-            sums.add(values)
-            start += step
-        return sums
-
-    def together(self, a: ExactSum, b: ExactSum) -> ExactSum:
-        """Merge integers."""
-        a.merge(b)
-        return a
+    Added up in pieces that keep intermediate results small.
+    """
+    sums: ExactSum | None = None
+    start = 0
+    while start < len(stored):
+        # How many numbers `f` makes of a point is seen on the first few; pieces are cut accordingly.
+        step = _FEW if sums is None else max(1, _PIECE // max(sums.size, stored[0].size))
+        values = f(space.unpack(stored[start : start + step]))
+        sums = ExactSum(values.shape[1], bound) if sums is None else sums
+        sums.add(values)
+        start += step
+    return sums
 
 
-class Within(OverPoints[IntArray]):
-    """How many points lie within each of some distances of a point."""
-
-    def __init__(self, space: Manifold, center: Array, distances: FloatArray) -> None:
-        self._space, self._center, self._distances = space, center, distances
-
-    def of(self, stored: Array) -> IntArray | None:
-        """Count them."""
-        order = np.argsort(self._distances, kind="stable")
-        counts = np.zeros(len(order) + 1, dtype=np.int64)
-        for some in unpacked(self._space, stored):
-            away = self._space.dist(self._center, some)
-            counts += np.bincount(np.searchsorted(self._distances[order], away, side="left"), minlength=len(counts))
-        within = np.empty(len(order), dtype=np.int64)
-        within[order] = np.cumsum(counts[:-1])
-        return within
-
-    def together(self, a: IntArray, b: IntArray) -> IntArray:
-        """Add counts."""
-        return a + b
+def within(space: Manifold, center: Array, distances: FloatArray, stored: Array) -> IntArray:
+    """Return how many points lie within each of some distances of a point."""
+    order = np.argsort(distances, kind="stable")
+    counts = np.zeros(len(order) + 1, dtype=np.int64)
+    for some in unpacked(space, stored):
+        away = space.dist(center, some)
+        counts += np.bincount(np.searchsorted(distances[order], away, side="left"), minlength=len(counts))
+    found = np.empty(len(order), dtype=np.int64)
+    found[order] = np.cumsum(counts[:-1])
+    return found
 
 
 class Sample(NamedTuple):
@@ -143,28 +112,31 @@ class Sample(NamedTuple):
         return self.points[self.hashes < np.uint64(min(share, 1.0) * 2.0**63) * np.uint64(2)]
 
 
-class Sampling(OverPoints[Sample]):
-    """The points with the smallest hashes, so many of them: which ones depends on the points' own bits alone."""
+def sample_of(most: int, stored: Array) -> Sample | None:
+    """Return the points with the smallest hashes, so many of them: which ones depends on the points' own bits alone.
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    They are chosen on a card, where they lie on one; None stands for no points.
+    """
+    if not len(stored):
+        return None
+    return _smallest(most, *(smallest(stored, most) if is_card_array(stored) else (stored, _hashes(stored))))
 
-    def of(self, stored: Array) -> Sample | None:
-        """Choose among them; on a card, where they lie on one."""
-        if is_card_array(stored):
-            return self._smallest(Sample(*smallest(stored, self._most))) if len(stored) else None
-        return self._smallest(Sample(stored, _hashes(stored))) if len(stored) else None
 
-    def together(self, a: Sample, b: Sample) -> Sample:
-        """Choose among both."""
-        points, hashes = (np.concatenate(pair) for pair in zip(a, b, strict=True))
-        return self._smallest(Sample(points, hashes))
+def joined_samples(most: int, a: Sample, b: Sample) -> Sample:
+    """Choose among both."""
+    return _smallest(most, *(np.concatenate(pair) for pair in zip(a, b, strict=True)))
 
-    def _smallest(self, sample: Sample) -> Sample:
-        if len(sample.hashes) <= self._most:
-            return Sample(np.array(sample.points), sample.hashes)  # a copy: what it was taken from may be large
-        places = np.argpartition(sample.hashes, self._most - 1)[: self._most]
-        return Sample(sample.points[places], sample.hashes[places])
+
+def sampling(most: int) -> OverPoints[Sample]:
+    """Return the pass that chooses so many points."""
+    return OverPoints(partial(sample_of, most), partial(joined_samples, most))
+
+
+def _smallest(most: int, points: Array, hashes: npt.NDArray[np.uint64]) -> Sample:
+    if len(hashes) <= most:
+        return Sample(np.array(points), hashes)  # a copy: what it was taken from may be large
+    places = np.argpartition(hashes, most - 1)[:most]
+    return Sample(points[places], hashes[places])
 
 
 def _hashes(stored: Array) -> npt.NDArray[np.uint64]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -81,17 +82,12 @@ class LabelledPoints(UnitPoints):
         """
         total = ExactSum(size, bound)
         for number, several, points in self.parts:
-            found = points.sum_of(_Shared(f, number, several), bound)
+            found = points.sum_of(partial(_shared, f, number, several), bound)
             if found is not None:
                 total.merge(found)
         return np.asarray(total.total()[0] / len(self))
 
 
-class _Shared:
-    """What units of a class count for, each in its part."""
-
-    def __init__(self, f: Callable[[Array, int], FloatArray], number: int, several: int) -> None:
-        self._f, self._number, self._several = f, number, several
-
-    def __call__(self, block: Array) -> FloatArray:
-        return self._f(block, self._number) * (1.0 / self._several)
+def _shared(f: Callable[[Array, int], FloatArray], number: int, several: int, block: Array) -> FloatArray:
+    """Return what units of a class count for, each in its part."""
+    return f(block, number) * (1.0 / several)

@@ -1,7 +1,7 @@
 """Work on points or records that lie in many places: a partial result for each, merged as they come. Not private.
 
-A pass knows nothing of engines: it makes a partial result of one item, merges two of them, and turns the last one into
-what was asked for. Merging adds integers, so neither the places nor the order in which they are done leave a trace.
+A pass knows nothing of engines: it makes a partial result of one item, and merges two of them. Merging adds integers,
+so neither the places nor the order in which they are done leave a trace.
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ from dpmanifold.engines import Engine
 from dpmanifold.progress import bar
 
 P = TypeVar("P")
-R = TypeVar("R")
 
 
-class Pass(ABC, Generic[P, R]):
+class Pass(ABC, Generic[P]):
     """What is done in one pass; can be pickled, with functions in it by those who pickle functions."""
 
     @abstractmethod
@@ -33,10 +32,6 @@ class Pass(ABC, Generic[P, R]):
     def extend(self, total: P | None, item: Any) -> P:
         """Return a total with one more item, None before the first; it may be written to."""
         return self.partial(item) if total is None else self.merge(total, self.partial(item))
-
-    @abstractmethod
-    def finish(self, total: P) -> R:
-        """Return what was asked for, of all of them together."""
 
 
 @dataclass(frozen=True)
@@ -77,15 +72,14 @@ class Part:
         return Part(self.items, lambda value: more(opened(value)), self.engine)
 
 
-def run(work: Pass[P, R], parts: Sequence[Part], what: str = "reading") -> R | None:
+def run(work: Pass[P], parts: Sequence[Part], what: str = "reading") -> P | None:
     """Return what a pass over all parts gives; None where there is nothing at all.
 
     Examples
     --------
-    >>> class Total(Pass[int, int]):
+    >>> class Total(Pass[int]):
     ...     def partial(self, item): return item**2
     ...     def merge(self, a, b): return a + b
-    ...     def finish(self, total): return total
     >>> run(Total(), [Part([1, 2, 3], lambda item: item + 1)])
     29
     """
@@ -93,7 +87,7 @@ def run(work: Pass[P, R], parts: Sequence[Part], what: str = "reading") -> R | N
     for part in parts:
         for found in part.totals(work.extend, what):
             total = found if total is None else work.merge(total, found)
-    return None if total is None else work.finish(total)
+    return total
 
 
 def solving(parts: Sequence[Part]) -> AbstractContextManager[object]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -86,6 +87,7 @@ def made_of(
         found = run(first, [part])
     if found is None:
         found = Found(None, np.zeros(0 if by_id else reading.classes, dtype=np.int64), ids=MergedIds())
+    found.sums = found.trimmed()
     refuse_too_many(found.n)
     ids = None if found.ids is None or not by_id else found.ids.sorted()
     counts = found.counts.reshape(-1, reading.classes)
@@ -127,26 +129,21 @@ def _of_records(found: Found, reading: Reading, part: Part) -> list[UnitPoints]:
     groups = []
     for number in range(reading.classes):
         n, several = int(found.counts[number]), reading.classes > 1
-        where = Part(part.items, _Opening(reading, number if several else None), part.engine)
+        where = Part(part.items, partial(_opened, reading, number if several else None), part.engine)
         first = None if found.sums is None else found.sums.cut(1, number)
         groups.append(UnitPoints(reading.ball, "record", n, [where], first, None if several else found.sample))
     return groups
 
 
-class _Opening:
-    """Opens a piece, or what is held of it, as the points of one class; of all of them, if none is named."""
-
-    def __init__(self, reading: Reading, number: int | None) -> None:
-        self._reading, self._number = reading, number
-
-    def __call__(self, item: Piece | Kept) -> Iterator[Array]:
-        if isinstance(item, Kept):
-            labels = item.label if item.label else [None] * len(item.stored)
-            blocks: Iterable[tuple[Array, Array | None]] = zip(item.stored, labels, strict=True)
-        else:
-            blocks = ((stored, taken.label) for stored, taken in self._reading.points(item))
-        for stored, label in blocks:
-            yield stored if self._number is None or label is None else stored[label == self._number]
+def _opened(reading: Reading, number: int | None, item: Piece | Kept) -> Iterator[Array]:
+    """Open a piece, or what is held of it, as the points of one class; of all of them, if none is named."""
+    if isinstance(item, Kept):
+        labels = item.label if item.label else [None] * len(item.stored)
+        blocks: Iterable[tuple[Array, Array | None]] = zip(item.stored, labels, strict=True)
+    else:
+        blocks = ((stored, taken.label) for stored, taken in reading.points(item))
+    for stored, label in blocks:
+        yield stored if number is None or label is None else stored[label == number]
 
 
 # -------------------------------------------------------------------- units by id

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import cast
 
 import numpy as np
 
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
-from dpmanifold.frechet.counting import Sample, Sampling, SumOf, Within, over, unpacked
+from dpmanifold.frechet.counting import OverPoints, Sample, merged, over, sample_of, sum_of, unpacked, within
 from dpmanifold.frechet.passes import Part, solving
 from dpmanifold.frechet.records import bytes_of_a_point
 from dpmanifold.frechet.solver import Solved, solve_groups
@@ -62,7 +64,7 @@ class UnitPoints:
     def of(points: Array, ball: Ball, unit: str = "record") -> UnitPoints:
         """Take points (n, *frame.shape) that are in the ball's frame and were clipped there."""
         one_point = points.strides[0] == 0  # broadcast: packed as it is needed
-        part = Part([points], _Packing(ball)) if one_point else Part([ball.frame.pack(points)], _alone)
+        part = Part([points], partial(_packing, ball)) if one_point else Part([ball.frame.pack(points)], _alone)
         return UnitPoints(ball, unit, len(points), [part])
 
     @staticmethod
@@ -137,7 +139,7 @@ class UnitPoints:
         >>> points.sum_of(lambda block: block, 5.0).total()
         array([[4.]])
         """
-        return over(SumOf(self.ball.frame, f, bound), self._parts, self._n)
+        return over(OverPoints(partial(sum_of, self.ball.frame, f, bound), merged), self._parts, self._n)
 
     def within(self, center: Array, distances: FloatArray) -> FloatArray:
         """Return how many units lie within each of some public distances of a point of the frame.
@@ -149,7 +151,8 @@ class UnitPoints:
         >>> points.within(np.zeros(1), np.array([4.0, 1.0, 0.5]))
         array([2., 1., 0.])
         """
-        counts = over(Within(self.ball.frame, center, distances), self._parts, self._n)
+        count = OverPoints(partial(within, self.ball.frame, center, distances), operator.add)
+        counts = over(count, self._parts, self._n)
         return np.zeros(len(distances)) if counts is None else counts.astype(np.float64)
 
     def mean(self) -> Array:
@@ -189,7 +192,7 @@ class UnitPoints:
         for stored in cast("list[Array]", there):
             if math.isfinite(bound) and stored.shape[1:] != frame.shape:
                 frame.log_words(frame.at(frame.origin[None]), stored, bound)
-            Sampling(MOST_TRIED + 1).of(stored)
+            sample_of(MOST_TRIED + 1, stored)
         return self
 
     # ---------------------------------------------------------------- other units, other balls
@@ -198,9 +201,7 @@ class UnitPoints:
         """Return the points in the frame of another ball of the same space, clipped to it."""
         if inner is self.ball:
             return self
-        share = self._n * bytes_of_a_point(inner)
-        parts = [_kept(part.then(_Moving(self.ball, inner)), share) for part in self._parts]
-        return UnitPoints(inner, self.unit, self._n, parts)
+        return self.through(partial(inner.take_over, self.ball), inner)
 
     def through(self, f: Callable[[Array], Array], ball: Ball) -> UnitPoints:
         """Return the points that a map of each by itself makes of them, (b, *frame.shape), in another ball's frame.
@@ -218,7 +219,7 @@ class UnitPoints:
         array([1.])
         """
         share = self._n * bytes_of_a_point(ball)
-        parts = [_kept(part.then(_Mapping(self.ball, f, ball)), share) for part in self._parts]
+        parts = [_kept(part.then(partial(_mapped, self.ball, f, ball)), share) for part in self._parts]
         return UnitPoints(ball, self.unit, self._n, parts)
 
     def at_center(self, ball: Ball) -> UnitPoints:
@@ -267,57 +268,28 @@ def _alone(stored: Array) -> Iterable[Array]:
     return (stored,)
 
 
-class _Packing:
-    """Opens an array of points."""
-
-    def __init__(self, ball: Ball) -> None:
-        self._frame = ball.frame
-
-    def __call__(self, points: Array) -> Iterable[Array]:
-        return (self._frame.pack(points),)
+def _packing(ball: Ball, points: Array) -> Iterable[Array]:
+    """Open an array of points."""
+    return (ball.frame.pack(points),)
 
 
-class _Moving:
-    """Moves packed points from one ball's frame to another's."""
-
-    def __init__(self, outer: Ball, inner: Ball) -> None:
-        self._outer, self._inner = outer, inner
-
-    def __call__(self, arrays: Iterable[Array]) -> Iterator[Array]:
-        outer, inner = self._outer, self._inner
-        for stored in arrays:
-            for points in unpacked(outer.frame, stored):
-                yield inner.frame.pack(inner.take_over(outer, points))
-
-
-class _Mapping:
-    """Maps packed points of one ball's frame to another's."""
-
-    def __init__(self, outer: Ball, f: Callable[[Array], Array], inner: Ball) -> None:
-        self._outer, self._f, self._inner = outer, f, inner
-
-    def __call__(self, arrays: Iterable[Array]) -> Iterator[Array]:
-        for stored in arrays:
-            for points in unpacked(self._outer.frame, stored):
-                yield self._inner.frame.pack(self._f(points))
+def _mapped(outer: Ball, f: Callable[[Array], Array], inner: Ball, arrays: Iterable[Array]) -> Iterator[Array]:
+    """Map packed points of one ball's frame to another's."""
+    for stored in arrays:
+        for points in unpacked(outer.frame, stored):
+            yield inner.frame.pack(f(points))
 
 
 def _some_of(part: Part, chosen: Array) -> Part:
     """Return some of the points; on a card they are taken out now: later there might be no room for so many."""
     if part.opened is _alone and all(isinstance(item, CardArray) for item in part.items):
-        return Part(list(_Some(chosen)(part.items)), _alone)
-    return part.then(_Some(chosen))
+        return Part(list(_some(chosen, part.items)), _alone)
+    return part.then(partial(_some, chosen))
 
 
-class _Some:
-    """Takes some of the points that come, in their order."""
-
-    def __init__(self, chosen: Array) -> None:
-        self._chosen = chosen
-
-    def __call__(self, arrays: Iterable[Array]) -> Iterator[Array]:
-        start = 0
-        for stored in arrays:
-            chosen = self._chosen[start : start + len(stored)]
-            yield picked(stored, chosen)
-            start += len(stored)
+def _some(chosen: Array, arrays: Iterable[Array]) -> Iterator[Array]:
+    """Take some of the points that come, in their order."""
+    start = 0
+    for stored in arrays:
+        yield picked(stored, chosen[start : start + len(stored)])
+        start += len(stored)

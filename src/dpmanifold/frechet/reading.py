@@ -18,7 +18,7 @@ from dpmanifold._id_stores import Spelt
 from dpmanifold._merged_ids import MergedIds
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError, Public, SourceChangedError
-from dpmanifold.frechet.counting import Sample, Sampling
+from dpmanifold.frechet.counting import Sample, sampling
 from dpmanifold.frechet.passes import Pass
 from dpmanifold.frechet.records import Records, add_clipped, first_sum, flat_sum, move_clipped, room_for
 from dpmanifold.frechet.summands import MOST_TRIED
@@ -26,6 +26,7 @@ from dpmanifold.frechet.tolerances import reach
 from dpmanifold.linalg.exact_sums import ExactSum, IntArray
 from dpmanifold.sources import Piece
 
+_SAMPLING = sampling(MOST_TRIED + 1)
 Take = Callable[[Array, int], Records]
 """Takes the records of a block and the index of the first; returns them with the way to check them."""
 
@@ -215,7 +216,7 @@ def _all_of(blocks: list[Array]) -> Array:
     return whole
 
 
-class FirstPass(Pass[Found, Found]):
+class FirstPass(Pass[Found]):
     """Reads and checks everything, and adds up what can be added before anything is known.
 
     Flat: clipped records. Curved: their logarithms at the frame's origin.
@@ -260,7 +261,8 @@ class FirstPass(Pass[Found, Found]):
             if first is not None:
                 found.sums = self._at_the_origin(kept, first, len(found.counts))
         kept.distinct = None if found.ids is None else found.ids.distinct
-        kept.found = self.finish(found)
+        found.sums = found.trimmed()
+        kept.found = found
         return kept
 
     def _at_the_origin(self, kept: Kept, sums: ExactSum, groups: int) -> ExactSum:
@@ -305,8 +307,7 @@ class FirstPass(Pass[Found, Found]):
             if stored is None:
                 continue
             if ids is None:
-                sampling = Sampling(MOST_TRIED + 1)
-                found.sample, _ = sampling.merge((found.sample, 0), (sampling.of(stored), 0))
+                found.sample, _ = _SAMPLING.merge((found.sample, 0), _SAMPLING.partial([stored]))
             if kept is not None:
                 kept.stored.append(stored)
                 kept.unit += [] if number is None else [number.astype(np.int32)]
@@ -350,13 +351,8 @@ class FirstPass(Pass[Found, Found]):
             a.sums.merge(b.trimmed() or b.sums, places)
         a.clipped, a.replaced = a.clipped + b.clipped, a.replaced + b.replaced
         a.unlabelled += b.unlabelled
-        a.sample, _ = Sampling(MOST_TRIED + 1).merge((a.sample, 0), (b.sample, 0))
+        a.sample, _ = _SAMPLING.merge((a.sample, 0), (b.sample, 0))
         return a
-
-    def finish(self, total: Found) -> Found:
-        """Cut sums to the groups there are."""
-        total.sums = total.trimmed()
-        return total
 
 
 class WhatWasFound(FirstPass):
@@ -378,7 +374,7 @@ def _longer(counts: IntArray, length: int) -> IntArray:
 # -------------------------------------------------------------------- passes over units of a curved ball
 
 
-class UnitWords(Pass["tuple[ExactSum, int]", "tuple[ExactSum, int]"]):
+class UnitWords(Pass["tuple[ExactSum, int]"]):
     """Exact sums of logarithms for each of the active units, at a base point of its own; and how many records it saw.
 
     Parameters
@@ -428,7 +424,3 @@ class UnitWords(Pass["tuple[ExactSum, int]", "tuple[ExactSum, int]"]):
         """Merge integers."""
         a[0].merge(b[0])
         return a[0], a[1] + b[1]
-
-    def finish(self, total: tuple[ExactSum, int]) -> tuple[ExactSum, int]:
-        """Return both."""
-        return total

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
-from dpmanifold.frechet.counting import LogWords, Sample, Sampling, over, unpacked
+from dpmanifold.frechet.counting import OverPoints, Sample, merged, over, sample_of, sampling, unpacked
 from dpmanifold.frechet.passes import Part
 from dpmanifold.frechet.tolerances import reach
 from dpmanifold.linalg.cards.arrays import is_card_array
@@ -105,7 +106,7 @@ class Stored(Summands):
 
     def some(self) -> Array:
         """Choose them."""
-        sample = Sampling(MOST_TRIED + 1).of(self._stored)
+        sample = sample_of(MOST_TRIED + 1, self._stored)
         return self._stored[:0] if sample is None else sample.below(TRIAL / self.n)
 
 
@@ -117,7 +118,7 @@ class Spread(Summands):
     ball : in whose frame the points are
     parts : where they are
     n : how many there are
-    sample : some of them, by a pass of :class:`Sampling`, where one was made already
+    sample : some of them, by a pass of :func:`sampling`, where one was made already
     """
 
     def __init__(self, ball: Ball, parts: Sequence[Part], n: int, sample: Sample | None = None) -> None:
@@ -129,13 +130,18 @@ class Spread(Summands):
         """Broadcast the base point and merge the integers that come back."""
         frame = self._ball.frame
         with quietly():  # how many passes there are is data
-            words = over(LogWords(frame, at, self._bound), self._parts, self.n)
+            words = over(OverPoints(partial(_log_words, frame, at, self._bound), merged), self._parts, self.n)
         return frame.from_log_words(x, ExactSum(frame.dim, self._bound) if words is None else words)
 
     def some(self) -> Array:
         """Choose within every part, and then among those."""
         if self._sample is None:
             with quietly():
-                self._sample = over(Sampling(MOST_TRIED + 1), self._parts, self.n)
+                self._sample = over(sampling(MOST_TRIED + 1), self._parts, self.n)
         assert self._sample is not None  # there are points
         return self._sample.below(TRIAL / self.n)
+
+
+def _log_words(space: Manifold, at: object, bound: float, stored: Array) -> ExactSum | None:
+    """Return exact sums of logarithms at one base point, (1, *shape), or what the space made of it."""
+    return space.log_words(at, stored, bound) if len(stored) else None
