@@ -104,31 +104,24 @@ class Accounts:
     def close(self, name: str, by: str = OPERATOR) -> None:
         """Close an account for good: its logins end and its tokens are revoked at once; what it spent remains."""
         with self._database.writing() as connection:
-            _open_row(connection, name)
-            chosen = tables.accounts.c.name == name
-            connection.execute(update(tables.accounts).where(chosen).values(closed=tables.now()))
-            _shut_out(connection, name)
+            _shut_out(connection, name, closed=tables.now())
             events.record(connection, "account-closed", by, account=name)
 
     def set_password(self, name: str, new: str, by: str = OPERATOR) -> None:
         """Set a password that was forgotten or known to others: logins end, and tokens are revoked."""
-        stored = self._passwords.hash(new)
-        with self._database.writing() as connection:
-            _open_row(connection, name)
-            _store(connection, name, stored)
-            _shut_out(connection, name)
-            events.record(connection, "password-changed", by, account=name)
+        self._replace(name, self._passwords.hash(new), by)
 
     def change_password(self, name: str, old: str, new: str) -> None:
         """Set one's own password: all logins end, also the one that it is done in, and tokens are revoked."""
         stored = self._passwords.hash(new)
         if self._verified(name, old, None) is None:
             raise InvalidArgumentError("old is not the password of this account. Give the one that you sign in with.")
+        self._replace(name, stored, name)
+
+    def _replace(self, name: str, stored: str, by: str) -> None:
         with self._database.writing() as connection:
-            _open_row(connection, name)
-            _store(connection, name, stored)
-            _shut_out(connection, name)
-            events.record(connection, "password-changed", name, account=name)
+            _shut_out(connection, name, password=stored, changed=tables.now())
+            events.record(connection, "password-changed", by, account=name)
 
     def signed(self, name: str, password: str, address: str) -> Actor:
         """Return who has this name and this password; NotSignedIn for any other, in the same words and after as much.
@@ -145,16 +138,15 @@ class Accounts:
 
     def find(self, name: str) -> Actor | None:
         """Return the open account of this name."""
-        with self._database.reading() as connection:
-            row = _row(connection, name)
-        return None if row is None or row.closed is not None else Actor(row.name, row.role)
+        accounts = tables.accounts.c
+        row = self._database.row(select(accounts.name, accounts.role).where(_named(name), accounts.closed.is_(None)))
+        return None if row is None else Actor(*row)
 
     def listed(self) -> list[AccountView]:
         """Return all accounts by name, also closed ones."""
         shown_columns = [column for column in tables.accounts.c if column.name != "password"]
-        with self._database.reading() as connection:
-            rows = connection.execute(select(*shown_columns).order_by(tables.accounts.c.name)).mappings()
-            return [AccountView(**row) for row in rows]
+        rows = self._database.rows(select(*shown_columns).order_by(tables.accounts.c.name))
+        return [AccountView(**row._mapping) for row in rows]
 
     def _verified(self, name: str, password: str, address: str | None) -> Actor | None:
         """Return whose password it is, None if it is nobody's. Whether there is such an account changes no step."""
@@ -223,20 +215,11 @@ def _row(connection: Connection, name: str) -> Row[Any] | None:
     return connection.execute(select(tables.accounts).where(_named(name))).one_or_none()
 
 
-def _open_row(connection: Connection, name: str) -> Row[Any]:
-    row = _row(connection, name)
-    if row is None or row.closed is not None:
+def _shut_out(connection: Connection, name: str, **values: str) -> None:
+    """Change an open account, and end all its logins and tokens; NotFound where there is none."""
+    open_ = _named(name) & tables.accounts.c.closed.is_(None)
+    if connection.execute(update(tables.accounts).where(open_).values(**values)).rowcount != 1:
         raise NotFound
-    return row
-
-
-def _store(connection: Connection, name: str, stored: str) -> None:
-    values = {"password": stored, "changed": tables.now()}
-    connection.execute(update(tables.accounts).where(_named(name)).values(**values))
-
-
-def _shut_out(connection: Connection, name: str) -> None:
-    """End all logins of an account, and its tokens."""
     connection.execute(delete(tables.logins).where(tables.logins.c.account == name))
     alive = (tables.tokens.c.account == name) & tables.tokens.c.revoked.is_(None)
     connection.execute(update(tables.tokens).where(alive).values(revoked=tables.now()))

@@ -82,8 +82,9 @@ def attempt(service: Service, release: str, ready: Callable[[], object]) -> None
     if stored is None:
         lost(service, release, pause=not asked.account.recovered(row.key))
     else:
-        receipt = json.dumps(receipt_in(stored))
-        _kept(service, release, {"state": "released", "result": stored, "receipt": receipt})
+        unpublished = (tables.releases.c.id == release) & (tables.releases.c.state == "paid")  # written once
+        outcome = {"state": "released", "result": stored, "receipt": json.dumps(receipt_in(stored))}
+        service.database.write(update(tables.releases).where(unpublished).values(**outcome))
 
 
 def _arm(due: float) -> None:
@@ -108,9 +109,7 @@ def dress(service: Service, release: str) -> None:
         with contextlib.suppress(Exception):  # one can be there without the other
             made[name] = make(answer)
     if made:
-        chosen = tables.releases.c.id == release
-        with service.database.writing() as connection:
-            connection.execute(update(tables.releases).where(chosen).values(**made))
+        service.database.write(update(tables.releases).where(tables.releases.c.id == release).values(**made))
 
 
 def status_of(service: Service, row: Row[Any]) -> str | None:
@@ -123,15 +122,8 @@ def status_of(service: Service, row: Row[Any]) -> str | None:
 
 def row_of(service: Service, release: str) -> Row[Any]:
     """Return the row of a release."""
-    with service.database.reading() as connection:
-        return connection.execute(select(tables.releases).where(tables.releases.c.id == release)).one()
-
-
-def _kept(service: Service, release: str, values: dict[str, Any]) -> None:
-    """Write an outcome down, once."""
-    chosen = (tables.releases.c.id == release) & (tables.releases.c.state == "paid")
-    with service.database.writing() as connection:
-        connection.execute(update(tables.releases).where(chosen).values(**values))
+    row: Row[Any] = service.database.row(select(tables.releases).where(tables.releases.c.id == release))
+    return row
 
 
 def _told(service: Service, release: str, notice: Notice) -> None:

@@ -45,8 +45,7 @@ def keep_beating(database: Database, process: str) -> threading.Thread:
 
 def is_alive(database: Database, process: str = WORKER) -> bool:
     """Return whether a process said so lately."""
-    with database.reading() as connection:
-        found = connection.execute(select(tables.beats.c.at).where(tables.beats.c.process == process)).scalar()
+    found = database.value(select(tables.beats.c.at).where(tables.beats.c.process == process))
     if found is None:
         return False
     return datetime.datetime.now(datetime.UTC) - tables.moment(found) < datetime.timedelta(seconds=_LATEST)
@@ -54,9 +53,8 @@ def is_alive(database: Database, process: str = WORKER) -> bool:
 
 def owner(database: Database, process: str = WORKER) -> int | None:
     """Return the number of the user that a process ran as when it last said that it is there; None if it never did."""
-    with database.reading() as connection:
-        found = connection.execute(select(tables.beats.c.owner).where(tables.beats.c.process == process)).scalar()
-    return None if found is None else int(found)
+    found: int | None = database.value(select(tables.beats.c.owner).where(tables.beats.c.process == process))
+    return found
 
 
 __all__ = ["EVERY", "WEB", "WORKER", "beat", "is_alive", "keep_beating", "owner"]

@@ -231,8 +231,7 @@ def _database(settings: Settings) -> Iterator[Finding]:
 def _people(database: Database) -> Iterator[Finding]:
     open_ = tables.accounts.c.closed.is_(None)
     counted = select(tables.accounts.c.role, func.count()).where(open_).group_by(tables.accounts.c.role)
-    with database.reading() as connection:
-        roles = {role for role, _ in connection.execute(counted)}
+    roles = {role for role, _ in database.rows(counted)}
     missing = [role for role in tables.ROLES if role not in roles]
     if missing:
         yield Finding(
@@ -241,8 +240,7 @@ def _people(database: Database) -> Iterator[Finding]:
 
 
 def _clock(database: Database) -> Iterator[Finding]:
-    with database.reading() as connection:
-        last = connection.execute(select(func.max(tables.events.c.at))).scalar()
+    last = database.value(select(func.max(tables.events.c.at)))
     ahead = 0.0 if last is None else (tables.moment(last) - datetime.datetime.now(datetime.UTC)).total_seconds()
     if ahead > _CLOCKS:
         yield Finding(FAIL, f"The clock is behind: the last event is {ahead:.0f} seconds ahead of it.",

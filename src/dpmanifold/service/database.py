@@ -17,7 +17,18 @@ import weakref
 from collections.abc import Iterator
 from typing import Any, Self, final
 
-from sqlalchemy import Connection, Engine, QueuePool, create_engine, event, inspect, make_url, select, text
+from sqlalchemy import (
+    Connection,
+    Engine,
+    Executable,
+    QueuePool,
+    create_engine,
+    event,
+    inspect,
+    make_url,
+    select,
+    text,
+)  # fmt: skip
 from sqlalchemy.exc import ArgumentError, InterfaceError, InternalError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
@@ -110,6 +121,26 @@ class Database:
                 connection.commit()
         finally:
             self._own.writes = False
+
+    def rows(self, query: Executable) -> list[Any]:
+        """Return the rows of a query, read in a transaction of its own."""
+        with self.reading() as connection:
+            return list(connection.execute(query))
+
+    def row(self, query: Executable) -> Any:
+        """Return the row of a query that has at most one; None where it has none."""
+        with self.reading() as connection:
+            return connection.execute(query).one_or_none()
+
+    def value(self, query: Executable) -> Any:
+        """Return the first value of a query; None where it has no row."""
+        with self.reading() as connection:
+            return connection.execute(query).scalar()
+
+    def write(self, statement: Executable) -> None:
+        """Execute a statement in a transaction of its own."""
+        with self.writing() as connection:
+            connection.execute(statement)
 
     def prepare(self) -> None:
         """Make the tables where there are none; refuse those of another version, and a database of something else.

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, final
 
 import numpy as np
-from sqlalchemy import Column, Row, delete, func, insert, select, update
+from sqlalchemy import Column, Row, Select, delete, func, insert, select, update
 
 from dpmanifold.ball import Ball
 from dpmanifold.errors import BudgetError, InvalidArgumentError
@@ -142,7 +142,7 @@ class Desk(Stewardship, Auditing):
         TooMany : many releases of this person are under way
         """
         asked, order, standing = self._ordered(ref, question, key)
-        row = self._row_of(asked.account.name, key)
+        row = self.service.database.row(self._under(key, asked.account.name))
         if row is None or (row.state == "asked" and asked.account.status(key) is None):
             refuse_paused(self.service, asked.account.name)
             refuse_negligible(asked, standing)
@@ -159,8 +159,7 @@ class Desk(Stewardship, Auditing):
     def _refuse_many(self) -> None:
         """Refuse a long queue of one person: slots come one after the other, and others wait as well."""
         mine = (tables.releases.c.account == self.actor.name) & tables.releases.c.state.in_(UNDER_WAY)
-        with self.service.database.reading() as connection:
-            count = connection.execute(select(func.count()).select_from(tables.releases).where(mine)).scalar() or 0
+        count = self.service.database.value(select(func.count()).select_from(tables.releases).where(mine))
         if count >= MOST_UNDER_WAY:
             raise TooMany(
                 f"{count} of your releases are under way, and more than {MOST_UNDER_WAY} at a time are not taken. Wait "
@@ -174,8 +173,7 @@ class Desk(Stewardship, Auditing):
         if not undecided or not terms_of(self.service, asked.data.population, asked.data.name)["approval"]:
             return True
         unpaid = (tables.releases.c.id == row.id) & (tables.releases.c.state == "asked")
-        with self.service.database.writing() as connection:
-            connection.execute(update(tables.releases).where(unpaid).values(state="waiting"))
+        self.service.database.write(update(tables.releases).where(unpaid).values(state="waiting"))
         return False
 
     def _asking(self, ref: str, question: Question) -> Asking:
@@ -188,11 +186,11 @@ class Desk(Stewardship, Auditing):
         asked = self._asking(ref, question)
         return asked, asked.order(checked_text(key, "key")), asked.account.standing()
 
-    def _row_of(self, population: str, key: str) -> Row[Any] | None:
-        mine = tables.releases.c
-        wanted = (mine.account == self.actor.name) & (mine.population == population) & (mine.key == key)
-        with self.service.database.reading() as connection:
-            return connection.execute(select(tables.releases).where(wanted)).one_or_none()
+    def _under(self, key: str, population: str) -> Select[Any]:
+        """Return what finds the row of this person's key."""
+        rows = tables.releases.c
+        mine = (rows.account == self.actor.name) & (rows.population == population) & (rows.key == key)
+        return select(tables.releases).where(mine)
 
     def _written(self, asked: Asking, order: Order) -> Row[Any]:
         """Write down what is asked, before anything is paid; of two at once, the first stands."""
@@ -211,10 +209,8 @@ class Desk(Stewardship, Auditing):
             "state": "waiting" if approval else "asked",
             "asked": tables.now(),
         }
-        mine = tables.releases.c
-        wanted = (mine.account == self.actor.name) & (mine.population == data.population) & (mine.key == order.key)
         with self.service.database.writing() as connection:
-            found = connection.execute(select(tables.releases).where(wanted)).one_or_none()
+            found = connection.execute(self._under(order.key, data.population)).one_or_none()
             if found is not None:
                 return found
             connection.execute(insert(tables.releases).values(**values))
@@ -222,7 +218,7 @@ class Desk(Stewardship, Auditing):
                 connection, "release-asked", self.actor.name, release=str(values["id"]), population=data.population,
                 dataset=data.id, statistic=question.statistic,
             )  # fmt: skip
-            return connection.execute(select(tables.releases).where(wanted)).one()
+            return connection.execute(self._under(order.key, data.population)).one()
 
     def _pay(self, row: Row[Any], asked: Asking, order: Order) -> None:
         try:
@@ -250,9 +246,7 @@ class Desk(Stewardship, Auditing):
         if before is not None:
             last, mine = self.row_seen(before), tables.releases.c
             rows = rows.where((mine.asked < last.asked) | ((mine.asked == last.asked) & (mine.id > last.id)))
-        with self.service.database.reading() as connection:
-            found = connection.execute(rows.limit(max(1, min(limit, MOST)))).all()
-        return [self.view_of_release(row) for row in found]
+        return [self.view_of_release(row) for row in self.service.database.rows(rows.limit(max(1, min(limit, MOST))))]
 
     def release(self, release: str) -> ReleaseView:
         """Return one release."""
@@ -292,8 +286,7 @@ class Desk(Stewardship, Auditing):
 
     def _part(self, release: str, column: Column[Any]) -> bytes:
         self._published(release)
-        with self.service.database.reading() as connection:
-            content = connection.execute(select(column).where(tables.releases.c.id == release)).scalar()
+        content = self.service.database.value(select(column).where(tables.releases.c.id == release))
         if content is None:
             raise NotFound
         return bytes(content)
@@ -314,8 +307,7 @@ class Desk(Stewardship, Auditing):
         mine = tables.releases.c
         columns: tuple[Any, ...] = (mine.id, mine.account, mine.key, mine.state, mine.publishes)
         wanted = select(*columns).where((mine.population == population) & mine.key.in_(keys))
-        with self.service.database.reading() as connection:
-            return {(row.account, row.key): row for row in connection.execute(wanted)}
+        return {(row.account, row.key): row for row in self.service.database.rows(wanted)}
 
     def _line(self, line: Line, rows: Mapping[tuple[str, str], Row[Any]], cap_shares: tuple[float, float]) -> LineView:
         row = rows.get((line.principal, line.key))

@@ -72,13 +72,12 @@ class Logins:
             .join(accounts, accounts.c.name == logins.c.account)
             .where(logins.c.hash == _hash(cookie), logins.c.expires > time, accounts.c.closed.is_(None))
         )
-        with self._database.reading() as connection:
-            row = connection.execute(asked).one_or_none()
+        row = self._database.row(asked)
         if row is None:
             return None
         if row.seen < tables.later(time, -_TOUCH):
-            with contextlib.suppress(Unavailable), self._database.writing() as connection:  # the login is good anyway
-                connection.execute(update(logins).where(logins.c.hash == row.hash).values(seen=time))
+            with contextlib.suppress(Unavailable):  # the login is good anyway
+                self._database.write(update(logins).where(logins.c.hash == row.hash).values(seen=time))
         return Login(Actor(row.account, row.role), row.csrf, row.expires)
 
     def end(self, cookie: str) -> None:

@@ -142,8 +142,7 @@ def asking(service: Service, who: str, ref: Ref, question: Question, opener: Ope
 
 def _released(service: Service, who: str, release: str) -> Release:
     """Return an analyst's own release that a question names."""
-    with service.database.reading() as connection:
-        found = connection.execute(select(tables.releases).where(tables.releases.c.id == release)).one_or_none()
+    found = service.database.row(select(tables.releases).where(tables.releases.c.id == release))
     if found is None or found.account != who or found.state != "released" or found.publishes > tables.now():
         raise NotFound
     answer = answer_from_bytes(found.result)
@@ -183,8 +182,7 @@ def _point(space: Manifold, center: object) -> Any:
 def terms_of(service: Service, population: str, name: str) -> dict[str, Any]:
     """Return what a steward has set for a data set: approval, slot and note."""
     wanted = (tables.terms.c.population == population) & (tables.terms.c.name == name)
-    with service.database.reading() as connection:
-        found = connection.execute(select(tables.terms).where(wanted)).one_or_none()
+    found = service.database.row(select(tables.terms).where(wanted))
     if found is None:
         return {"approval": service.settings.approval, "slot": None, "note": ""}
     return {"approval": bool(found.approval), "slot": found.slot, "note": found.note}
@@ -225,10 +223,7 @@ def finish(service: Service, release: str, seconds: float) -> None:
 
 def catch_up(service: Service) -> None:
     """Finish rows whose payer died: those that are paid for, and those that were approved to be."""
-    wanted = select(tables.releases).where(tables.releases.c.state == "asked")
-    with service.database.reading() as connection:
-        rows = connection.execute(wanted).all()
-    for row in rows:
+    for row in service.database.rows(select(tables.releases).where(tables.releases.c.state == "asked")):
         with contextlib.suppress(DPManifoldError):  # of one row: the others go on
             asked = asked_before(service, row)
             if asked.account.status(row.key) is not None:

@@ -41,8 +41,8 @@ def lost(service: Service, release: str, pause: bool = True) -> None:
 def paused_since(service: Service, population: str) -> str | None:
     """Return since when nothing is released about a population; None for not at all."""
     wanted = select(tables.pauses.c.since).where(tables.pauses.c.population == population)
-    with service.database.reading() as connection:
-        return connection.execute(wanted).scalar()
+    since: str | None = service.database.value(wanted)
+    return since
 
 
 def is_paused(service: Service, population: str) -> bool:

@@ -69,8 +69,7 @@ class Person:
 
     def row_seen(self, release: str) -> Row[Any]:
         """Return the row of a release that this person may see: an analyst's own, for the others all."""
-        with self.service.database.reading() as connection:
-            found = connection.execute(select(*LIGHT).where(tables.releases.c.id == release)).one_or_none()
+        found: Row[Any] | None = self.service.database.row(select(*LIGHT).where(tables.releases.c.id == release))
         if found is None or (self.actor.role == ANALYST and found.account != self.actor.name):
             raise NotFound
         return found

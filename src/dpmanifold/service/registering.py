@@ -113,22 +113,20 @@ def waiting(service: Service) -> str | None:
     """Return the id of the registration that is next; None where there is none."""
     rows = tables.registrations
     wanted = select(rows.c.id).where(rows.c.state == "waiting").order_by(rows.c.created).limit(1)
-    with service.database.reading() as connection:
-        return connection.execute(wanted).scalar()
+    found: str | None = service.database.value(wanted)
+    return found
 
 
 def begin(service: Service, registration: str) -> None:
     """Say that a registration is at work."""
     chosen = tables.registrations.c.id == registration
-    with service.database.writing() as connection:
-        connection.execute(update(tables.registrations).where(chosen).values(state="working"))
+    service.database.write(update(tables.registrations).where(chosen).values(state="working"))
 
 
 def begin_anew(service: Service) -> None:
     """Queue what a worker that was killed had at work, and remove what it left in the vault."""
-    with service.database.writing() as connection:
-        at_work = tables.registrations.c.state == "working"
-        connection.execute(update(tables.registrations).where(at_work).values(state="waiting"))
+    at_work = tables.registrations.c.state == "working"
+    service.database.write(update(tables.registrations).where(at_work).values(state="waiting"))
     remove_left(service)
 
 
@@ -142,8 +140,7 @@ def remove_left(service: Service) -> None:
 def folder_of(service: Service, population: str, dataset: str) -> pathlib.Path:
     """Return where the canonical records of a data set lie."""
     wanted = select(tables.files.c.folder).where(tables.files.c.dataset == f"{population}/{dataset}")
-    with service.database.reading() as connection:
-        found: str | None = connection.execute(wanted).scalar()
+    found: str | None = service.database.value(wanted)
     if found is None or not re.fullmatch(r"[0-9a-f]{32}", found):
         raise LedgerError("the vault has no records of {dataset}.", dataset=dataset)
     return service.settings.vault / found
@@ -259,9 +256,9 @@ def _beside(staging: Staging, text: object, name: str, redaction: Redaction) -> 
 
 
 def _row(service: Service, registration: str) -> Row[Any]:
-    wanted = select(tables.registrations).where(tables.registrations.c.id == registration)
-    with service.database.reading() as connection:
-        return connection.execute(wanted).one()
+    wanted = tables.registrations.c.id == registration
+    row: Row[Any] = service.database.row(select(tables.registrations).where(wanted))
+    return row
 
 
 def _told(notice: Notice) -> Message:

@@ -123,15 +123,12 @@ class Stewardship(Person):
         """Return what stewards asked to have registered, the newest first."""
         self.require(STEWARD)
         rows = select(tables.registrations).order_by(tables.registrations.c.created.desc()).limit(200)
-        with self.service.database.reading() as connection:
-            return [_registration(row) for row in connection.execute(rows)]
+        return [_registration(row) for row in self.service.database.rows(rows)]
 
     def registration(self, registration: str) -> RegistrationView:
         """Return one registration."""
         self.require(STEWARD)
-        wanted = select(tables.registrations).where(tables.registrations.c.id == registration)
-        with self.service.database.reading() as connection:
-            row = connection.execute(wanted).one_or_none()
+        row = self.service.database.row(select(tables.registrations).where(tables.registrations.c.id == registration))
         if row is None:
             raise NotFound
         return _registration(row)
@@ -188,9 +185,7 @@ class Stewardship(Person):
         """Return the releases that a steward has to decide on, the oldest first."""
         self.require(STEWARD, AUDITOR)
         rows = select(*LIGHT).where(tables.releases.c.state == "waiting").order_by(tables.releases.c.asked)
-        with self.service.database.reading() as connection:
-            found = connection.execute(rows).all()
-        return [self.view_of_release(row) for row in found]
+        return [self.view_of_release(row) for row in self.service.database.rows(rows)]
 
     def approve(self, release: str, reason: str = "") -> ReleaseView:
         """Let a release be paid for, in the name of whoever asked."""

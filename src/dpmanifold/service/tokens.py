@@ -95,9 +95,8 @@ class Tokens:
             .where(tokens.c.hash == _hash(secret), tokens.c.expires > tables.now())
             .where(tokens.c.revoked.is_(None), accounts.c.closed.is_(None))
         )
-        with self._database.reading() as connection:
-            row = connection.execute(asked).one_or_none()
-        return None if row is None else Actor(row.name, row.role)
+        row = self._database.row(asked)
+        return None if row is None else Actor(*row)
 
     def revoke(self, actor: Actor, id: str) -> None:
         """Revoke one of somebody's own tokens, from this moment on; NotFound where there is none of that id.
@@ -117,8 +116,7 @@ class Tokens:
         """Return somebody's own tokens, the newest first."""
         columns = [tokens.c.id, tokens.c.label, tokens.c.created, tokens.c.expires, tokens.c.revoked]
         asked = select(*columns).where(tokens.c.account == actor.name).order_by(tokens.c.created.desc(), tokens.c.id)
-        with self._database.reading() as connection:
-            return [TokenView(**row) for row in connection.execute(asked).mappings()]
+        return [TokenView(*row) for row in self._database.rows(asked)]
 
 
 def _checked_days(value: object) -> int:

@@ -171,8 +171,7 @@ class Worker:
         wanted = select(rows.c.id, rows.c.account, rows.c.population, rows.c.dataset, rows.c.key, rows.c.starts,
                         rows.c.due, rows.c.publishes)  # fmt: skip
         chosen = wanted.where(and_(rows.c.state == "paid", condition)).order_by(rows.c.starts)
-        with self.service.database.reading() as connection:
-            return list(connection.execute(chosen))
+        return self.service.database.rows(chosen)
 
     def _given_up(self, row: Row[Any]) -> None:
         """Leave a release that cannot be begun until this process starts anew; nobody has opened its records."""
@@ -268,8 +267,7 @@ class Worker:
         rows = tables.releases
         bare = and_(rows.c.state == "released", or_(rows.c.picture.is_(None), rows.c.report.is_(None)))
         wanted = select(rows.c.id).where(bare).order_by(rows.c.publishes.desc()).limit(100)
-        with self.service.database.reading() as connection:
-            found = connection.execute(wanted).scalars().all()
+        found = (row.id for row in self.service.database.rows(wanted))
         bare_one = next((one for one in found if self._tries[f"dress {one}"] < _MOST_TRIES), None)
         self._next_look = 0.0 if bare_one else time.monotonic() + _LOOK
         return bare_one
