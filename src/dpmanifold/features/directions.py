@@ -8,7 +8,7 @@ import numpy as np
 from scipy import special
 
 from dpmanifold._check import FloatArray, fraction
-from dpmanifold.features.base import FeatureMap
+from dpmanifold.features.base import Block, FeatureMap
 from dpmanifold.manifolds.vectors import vector_norm
 
 
@@ -35,9 +35,9 @@ class Directions(FeatureMap):
     def __init__(self, cut: float) -> None:
         self.cut = fraction(cut, "cut")
 
-    def size(self, dim: int) -> int:
-        """Return the dimension."""
-        return dim
+    def blocks(self, dim: int) -> list[Block]:
+        """Return coordinates without units: a direction has none."""
+        return [Block(dim, 0)]
 
     def of(self, v: FloatArray) -> FloatArray:
         """Return v over its length, or over the cut if that is longer."""
@@ -47,17 +47,9 @@ class Directions(FeatureMap):
         """Return 2."""
         return 2.0
 
-    def longest(self, dim: int) -> float:
-        """Return 1."""
-        return 1.0
-
     def rounding(self, dim: int) -> float:
         """Return d + 4: a length is rounded d + 2 times by half a spacing, and the quotient once."""
         return dim + 4.0
-
-    def units(self, dim: int, radius: float) -> FloatArray:
-        """Return 1, for each: a direction has no units."""
-        return np.ones(dim)
 
 
 def slope_of_directions(dim: int, cut: float) -> float:

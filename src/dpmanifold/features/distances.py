@@ -9,10 +9,9 @@ import numpy as np
 
 from dpmanifold._check import FloatArray
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.features.base import FeatureMap
-from dpmanifold.features.limits import Cut, Moments, combined, in_vecd, of_length
+from dpmanifold.features.base import Block, FeatureMap
+from dpmanifold.features.limits import Cut, Moments, combined, of_length
 from dpmanifold.features.maps import checked_weight, diameter_of_opposites, fourth_cuts, joint_cuts
-from dpmanifold.features.polynomials import root_up
 from dpmanifold.frechet import outer_products
 
 THIRD_WEIGHT = "weight of the third power"
@@ -56,9 +55,16 @@ class Distances(FeatureMap):
                 f"products must be at most {_MOST_PRODUCTS}, got {self.products:g}: the diameter is proven up to there."
             )
 
-    def size(self, dim: int) -> int:
-        """Return 2d + d(d+1)/2 + 2."""
-        return 2 * dim + dim * (dim + 1) // 2 + 2
+    def blocks(self, dim: int) -> list[Block]:
+        """Return coordinates, products, |v|^2, v |v|^2 and |v|^4, in this order."""
+        square, third, fourth = (Fraction(weight) for weight in self._powers)
+        return [
+            Block(dim),
+            Block.products(dim, self.products),
+            Block(1, 2, square, (0.0, 1.0)),
+            Block(dim, 3, third),
+            Block(1, 4, fourth, (0.0, 1.0)),
+        ]
 
     def of(self, v: FloatArray) -> FloatArray:
         """Return coordinates, weighted products, and weighted |v|^2, v |v|^2 and |v|^4, in this order."""
@@ -77,35 +83,9 @@ class Distances(FeatureMap):
         """Return that of opposite vectors, the root of the largest value of a polynomial on [0, 1]."""
         return diameter_of_opposites(Fraction(self.square) + Fraction(self.products), self.third, self.fourth)
 
-    def longest(self, dim: int) -> float:
-        """Return the root of 1 and all weights."""
-        weights = (self.square, self.products, self.third, self.fourth)
-        return root_up(1 + sum((Fraction(weight) for weight in weights), Fraction(0)))
-
     def rounding(self, dim: int) -> float:
         """Return d + 4 lengths, as for :class:`Lengths`: the fourth power is rounded most often."""
         return (dim + 4) * self.longest(dim)
-
-    def units(self, dim: int, radius: float) -> FloatArray:
-        """Return the radius and its powers, over the roots of the weights."""
-        powers = [
-            np.full(dim, radius),
-            np.full(dim * (dim + 1) // 2, radius**2 / math.sqrt(self.products)),
-            np.full(1, radius**2 / math.sqrt(self.square)),
-            np.full(dim, radius**3 / math.sqrt(self.third)),
-            np.full(1, radius**4 / math.sqrt(self.fourth)),
-        ]
-        return np.concatenate(powers)
-
-    def limits(self, dim: int) -> tuple[FloatArray, FloatArray]:
-        """Return what coordinates, their products and powers of a length can be."""
-        low, high = in_vecd(dim, math.sqrt(self.products))
-        square, third, fourth = np.sqrt([self.square, self.third, self.fourth])
-        ones = np.ones(dim)
-        return (
-            np.concatenate([-ones, low, [0.0], -third * ones, [0.0]]),
-            np.concatenate([ones, high, [square], third * ones, [fourth]]),
-        )
 
     def cuts(self, x: FloatArray, dim: int) -> list[Cut]:
         """Return those of the mean and the second moment, and of (1, v, |v|^2) times itself, which all of it fills."""

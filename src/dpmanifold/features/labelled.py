@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmanifold._check import FloatArray, positive_int
-from dpmanifold.features.base import FeatureMap
-from dpmanifold.features.limits import Cut, Moments, combined, in_vecd, of_matrix
+from dpmanifold.features.base import Block, FeatureMap
+from dpmanifold.features.limits import Cut, Moments, combined, of_matrix
 from dpmanifold.features.maps import JointMoments, checked_weight, joint_cuts
 from dpmanifold.features.polynomials import root_up
 from dpmanifold.frechet import outer_products
@@ -52,9 +52,10 @@ class ClassMoments(FeatureMap):
         """Return how many numbers each class has: coordinates, and the one where it counts."""
         return dim + (self.count > 0)
 
-    def size(self, dim: int) -> int:
-        """Return that of all classes, and d(d+1)/2 for the products."""
-        return self.classes * self.block(dim) + dim * (dim + 1) // 2
+    def blocks(self, dim: int) -> list[Block]:
+        """Return coordinates, and a one where it counts, of every class, and the products."""
+        count = [Block(1, 0, Fraction(self.count), (0.0, 1.0))] if self.count else []
+        return [*self.classes * [Block(dim), *count], Block.products(dim, self.weight)]
 
     def of(self, v: FloatArray) -> FloatArray:
         """Return the features of rows (v, number of the class), (b, dim + 1): each row by itself."""
@@ -77,32 +78,12 @@ class ClassMoments(FeatureMap):
         return max(within, root_up(apart + 2 * Fraction(self.count)))
 
     def longest(self, dim: int) -> float:
-        """Return the root of 1 + l + b^2."""
+        """Return the root of 1 + l + b^2: a vector has one class."""
         return root_up(1 + Fraction(self.weight) + Fraction(self.count))
 
     def rounding(self, dim: int) -> float:
         """Return 5 lengths: each product is rounded five times, and twice more as a unit's share in a class is."""
         return 5 * self.longest(dim)
-
-    def units(self, dim: int, radius: float) -> FloatArray:
-        """Return the radius for coordinates, 1/b for ones, the radius squared over sqrt(l) for products."""
-        own = np.full(self.block(dim), radius)
-        if self.count:
-            own[-1] = 1 / math.sqrt(self.count)
-        products = np.full(dim * (dim + 1) // 2, radius**2 / math.sqrt(self.weight))
-        return np.concatenate([np.tile(own, self.classes), products])
-
-    def limits(self, dim: int) -> tuple[FloatArray, FloatArray]:
-        """Return 1 for sums of coordinates, 0 and b for counts, and what products of two coordinates can be."""
-        low, high = in_vecd(dim, math.sqrt(self.weight))
-        most = np.ones(self.block(dim))
-        least = -most
-        if self.count:
-            least[-1], most[-1] = 0.0, math.sqrt(self.count)
-        return (
-            np.concatenate([np.tile(least, self.classes), low]),
-            np.concatenate([np.tile(most, self.classes), high]),
-        )
 
     def cuts(self, x: FloatArray, dim: int) -> list[Cut]:
         """Return those of counts, of sums beside counts, and of the second moment beside both."""

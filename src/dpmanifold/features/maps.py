@@ -10,8 +10,8 @@ import numpy as np
 
 from dpmanifold._check import FloatArray, positive_float
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.features.base import FeatureMap
-from dpmanifold.features.limits import Cut, Moments, combined, in_vecd, of_length, of_matrix
+from dpmanifold.features.base import Block, FeatureMap
+from dpmanifold.features.limits import Cut, Moments, combined, of_length, of_matrix
 from dpmanifold.features.polynomials import largest_on_unit_interval, root_up
 from dpmanifold.frechet import outer_products
 
@@ -35,9 +35,9 @@ class Tangent(FeatureMap):
 
     name, degree = "tangent", 1
 
-    def size(self, dim: int) -> int:
-        """Return the dimension."""
-        return dim
+    def blocks(self, dim: int) -> list[Block]:
+        """Return coordinates."""
+        return [Block(dim)]
 
     def of(self, v: FloatArray) -> FloatArray:
         """Return v."""
@@ -47,42 +47,26 @@ class Tangent(FeatureMap):
         """Return 2."""
         return 2.0
 
-    def longest(self, dim: int) -> float:
-        """Return 1."""
-        return 1.0
-
     def rounding(self, dim: int) -> float:
         """Return 0: nothing is computed."""
         return 0.0
 
-    def units(self, dim: int, radius: float) -> FloatArray:
-        """Return the radius, for each."""
-        return np.full(dim, radius)
 
-
-class JointMoments(FeatureMap):
-    """Coordinates and their products, (v, sqrt(weight) vecd(v v')): a mean and a second moment at one price.
+class WithProducts(FeatureMap):
+    """Vectors of length at most 1 and their products, (v, sqrt(weight) vecd(v v')).
 
     Parameters
     ----------
     weight : how much the products count. Up to 1/2 they are free: the diameter is 2, that of v alone. Beyond, it is
         sqrt(2 + 2 weight + 1/(2 weight)) from two dimensions on
-
-    Examples
-    --------
-    >>> free, more = JointMoments(0.5), JointMoments(1.0)
-    >>> free.diameter(3), round(more.diameter(3), 6)
-    (2.0, 2.12132)
     """
-
-    name, degree = "joint moments", 2
 
     def __init__(self, weight: float = 0.5) -> None:
         self.weight = checked_weight(weight)
 
-    def size(self, dim: int) -> int:
-        """Return d + d(d+1)/2."""
-        return dim + dim * (dim + 1) // 2
+    def blocks(self, dim: int) -> list[Block]:
+        """Return coordinates and their products."""
+        return [Block(dim), Block.products(dim, self.weight)]
 
     def of(self, v: FloatArray) -> FloatArray:
         """Return coordinates and weighted products."""
@@ -95,27 +79,26 @@ class JointMoments(FeatureMap):
         weight = Fraction(self.weight)
         return 2.0 if weight <= Fraction(1, 2) else root_up(2 + 2 * weight + 1 / (2 * weight))
 
-    def longest(self, dim: int) -> float:
-        """Return the root of 1 + l."""
-        return root_up(1 + Fraction(self.weight))
+    def cuts(self, x: FloatArray, dim: int) -> list[Cut]:
+        """Return those of the mean, of the second moment, and of both: no variance is negative."""
+        return joint_cuts(x, dim, math.sqrt(self.weight))
+
+
+class JointMoments(WithProducts):
+    """Coordinates and their products: a mean and a second moment at one price.
+
+    Examples
+    --------
+    >>> free, more = JointMoments(0.5), JointMoments(1.0)
+    >>> free.diameter(3), round(more.diameter(3), 6)
+    (2.0, 2.12132)
+    """
+
+    name, degree = "joint moments", 2
 
     def rounding(self, dim: int) -> float:
         """Return 4 lengths: each product is rounded five times, by half a spacing."""
         return 4 * self.longest(dim)
-
-    def units(self, dim: int, radius: float) -> FloatArray:
-        """Return the radius for coordinates, its square over the root of the weight for products."""
-        products = np.full(self.size(dim) - dim, radius**2 / math.sqrt(self.weight))
-        return np.concatenate([np.full(dim, radius), products])
-
-    def limits(self, dim: int) -> tuple[FloatArray, FloatArray]:
-        """Return 1 for coordinates, and what products of two coordinates can be."""
-        low, high = in_vecd(dim, math.sqrt(self.weight))
-        return np.concatenate([np.full(dim, -1.0), low]), np.concatenate([np.ones(dim), high])
-
-    def cuts(self, x: FloatArray, dim: int) -> list[Cut]:
-        """Return those of the mean, of the second moment, and of both: no variance is negative."""
-        return joint_cuts(x, dim, math.sqrt(self.weight))
 
 
 class Lengths(FeatureMap):
@@ -140,9 +123,10 @@ class Lengths(FeatureMap):
         self.fourth = 0.0 if fourth == 0 else checked_weight(fourth, "fourth")
         self.degree = 4 if self.fourth else 2
 
-    def size(self, dim: int) -> int:
-        """Return d + 1, or d + 2 with the fourth power."""
-        return dim + 1 + (self.fourth > 0)
+    def blocks(self, dim: int) -> list[Block]:
+        """Return coordinates, and powers of the length, which are not negative."""
+        powers = [(2, self.square), (4, self.fourth)]
+        return [Block(dim), *(Block(1, power, Fraction(weight), (0.0, 1.0)) for power, weight in powers if weight)]
 
     def of(self, v: FloatArray) -> FloatArray:
         """Return coordinates and weighted powers of the length."""
@@ -156,25 +140,9 @@ class Lengths(FeatureMap):
         """Return the root of the largest (1 + t)^2 + square (1 - t^2)^2 + fourth (1 - t^4)^2, t in [0, 1]."""
         return diameter_of_opposites(self.square, 0.0, self.fourth)
 
-    def longest(self, dim: int) -> float:
-        """Return the root of 1 + square + fourth."""
-        return root_up(1 + Fraction(self.square) + Fraction(self.fourth))
-
     def rounding(self, dim: int) -> float:
         """Return d + 4 lengths: the fourth power is rounded 2d + 5 times, by half a spacing."""
         return (dim + 4) * self.longest(dim)
-
-    def units(self, dim: int, radius: float) -> FloatArray:
-        """Return the radius and its powers, over the roots of the weights."""
-        powers = [radius**2 / math.sqrt(self.square)]
-        if self.fourth:
-            powers.append(radius**4 / math.sqrt(self.fourth))
-        return np.concatenate([np.full(dim, radius), powers])
-
-    def limits(self, dim: int) -> tuple[FloatArray, FloatArray]:
-        """Return 1 for coordinates; powers of a length are not negative."""
-        roots = np.sqrt([weight for weight in (self.square, self.fourth) if weight])
-        return np.concatenate([np.full(dim, -1.0), 0.0 * roots]), np.concatenate([np.ones(dim), roots])
 
     def cuts(self, x: FloatArray, dim: int) -> list[Cut]:
         """Return those of the mean, of the mean square beside it, and of the fourth power beside both."""

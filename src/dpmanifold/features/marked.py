@@ -8,10 +8,9 @@ from fractions import Fraction
 import numpy as np
 
 from dpmanifold._check import FloatArray
-from dpmanifold.features.base import FeatureMap
+from dpmanifold.features.base import Block, FeatureMap
 from dpmanifold.features.limits import Cut, combined, of_length
 from dpmanifold.features.maps import joint_cuts
-from dpmanifold.features.polynomials import root_up
 from dpmanifold.frechet import outer_products
 from dpmanifold.linalg import to_vecd
 
@@ -48,9 +47,9 @@ class MarkedMoments(FeatureMap):
         mark = t[:, None]
         return np.hstack([v / 2, (ROOT3 / 2) * mark * v, mark, mark * mark])
 
-    def size(self, dim: int) -> int:
-        """Return 2d + d(2d + 1) + 2."""
-        return 2 * dim + dim * (2 * dim + 1) + 2
+    def blocks(self, dim: int) -> list[Block]:
+        """Return scores, their products, t and t^2."""
+        return [Block(2 * dim), Block.products(2 * dim, _PRODUCTS), Block(1, 0, _MARK), Block(1, 0, _SQUARE)]
 
     def of(self, v: FloatArray) -> FloatArray:
         """Return the features of units' averages of :meth:`scores`, (b, 2 dim + 2)."""
@@ -61,19 +60,13 @@ class MarkedMoments(FeatureMap):
         """Return 2."""
         return 2.0
 
-    def longest(self, dim: int) -> float:
-        """Return the root of 1 + 1/2 + 1/16 + 8/5."""
-        return root_up(1 + _PRODUCTS + _MARK + _SQUARE)
-
     def rounding(self, dim: int) -> float:
         """Return 12 lengths: an average of scores is off by at most four spacings, a product by five more."""
         return 12 * self.longest(dim)
 
     def units(self, dim: int, radius: float) -> FloatArray:
         """Return what makes (v, sqrt(3) t v), their products, t and t^2 of the features."""
-        products = np.full(dim * (2 * dim + 1), (2 * radius) ** 2 / math.sqrt(_PRODUCTS))
-        marks = [1 / math.sqrt(_MARK), 1 / math.sqrt(_SQUARE)]
-        return np.concatenate([np.full(2 * dim, 2 * radius), products, marks])
+        return super().units(dim, 2 * radius)
 
     def limits(self, dim: int) -> tuple[FloatArray, FloatArray]:
         """Return what scores, their products, t and t^2 can be.

@@ -9,22 +9,22 @@ import numpy as np
 
 from dpmanifold._check import FloatArray
 from dpmanifold.features.averages import products
-from dpmanifold.features.base import FeatureMap
+from dpmanifold.features.base import Block, FeatureMap
 from dpmanifold.features.limits import Cut, Moments, combined
-from dpmanifold.features.maps import JointMoments, checked_weight
+from dpmanifold.features.maps import WithProducts, checked_weight
 from dpmanifold.features.polynomials import root_up
 from dpmanifold.frechet import outer_products
 from dpmanifold.linalg import to_vecd
 
 
-class Signs(FeatureMap):
+class Signs(WithProducts):
     """The direction u = v/|v|, 0 at v = 0, and its products, (u, sqrt(weight) vecd(u u')).
 
     The length of v is left out: there is no radius in it, and a vector far away counts no more than one nearby.
 
     Parameters
     ----------
-    weight : how much the products count, as in :class:`JointMoments`
+    weight : how much the products count, as in :class:`JointMoments`, whose farthest vectors are unit vectors
 
     Examples
     --------
@@ -37,14 +37,6 @@ class Signs(FeatureMap):
 
     name, degree = "signs", 0
 
-    def __init__(self, weight: float) -> None:
-        self._moments = JointMoments(weight)
-        self.weight = self._moments.weight
-
-    def size(self, dim: int) -> int:
-        """Return d + d(d+1)/2."""
-        return self._moments.size(dim)
-
     def of(self, v: FloatArray) -> FloatArray:
         """Return directions and their weighted products, of finite vectors of any length."""
         v = np.ascontiguousarray(v)  # a sum along rows is taken in an order that depends on how they lie in memory
@@ -53,15 +45,7 @@ class Signs(FeatureMap):
             # First, so that no square is too large or too small: the largest entry is then 1 in size.
             near = v / np.where(largest > 0, largest, 1.0)
             length = np.sqrt((near * near).sum(axis=-1, keepdims=True))
-            return self._moments.of(near / np.where(length > 0, length, 1.0))
-
-    def diameter(self, dim: int) -> float:
-        """Return that of joint moments, whose farthest vectors are unit vectors."""
-        return self._moments.diameter(dim)
-
-    def longest(self, dim: int) -> float:
-        """Return the root of 1 + l."""
-        return self._moments.longest(dim)
+            return super().of(near / np.where(length > 0, length, 1.0))
 
     def rounding(self, dim: int) -> float:
         """Return d + 12 lengths: a direction is too long by (d/2 + 4) spacings at most, its products by twice that."""
@@ -69,15 +53,7 @@ class Signs(FeatureMap):
 
     def units(self, dim: int, radius: float) -> FloatArray:
         """Return 1 for directions, one over the root of the weight for products: they have no unit."""
-        return self._moments.units(dim, 1.0)
-
-    def limits(self, dim: int) -> tuple[FloatArray, FloatArray]:
-        """Return those of joint moments: a direction is a vector like others."""
-        return self._moments.limits(dim)
-
-    def cuts(self, x: FloatArray, dim: int) -> list[Cut]:
-        """Return those of joint moments."""
-        return self._moments.cuts(x, dim)
+        return super().units(dim, 1.0)
 
 
 class Squares(FeatureMap):
@@ -109,9 +85,9 @@ class Squares(FeatureMap):
         """How many numbers x has: one for each direction, and the rest."""
         return len(self.directions) + 1
 
-    def size(self, dim: int) -> int:
-        """Return how many squares and products there are, with what is missing to 1."""
-        return self.count + 1 + self.count * (self.count + 1) // 2
+    def blocks(self, dim: int) -> list[Block]:
+        """Return squares with what is missing to 1, and their products."""
+        return [Block(self.count + 1, 2), Block.products(self.count, self.weight, 4)]
 
     def of(self, v: FloatArray) -> FloatArray:
         """Return squares, what is missing to 1, and weighted products."""
@@ -128,18 +104,9 @@ class Squares(FeatureMap):
         """Return the root of 2 + 2l, which unit vectors along two directions reach; on a line that of 2 + l."""
         return root_up(2 + (1 if dim == 1 else 2) * Fraction(self.weight))
 
-    def longest(self, dim: int) -> float:
-        """Return the root of 1 + l."""
-        return root_up(1 + Fraction(self.weight))
-
     def rounding(self, dim: int) -> float:
         """Return 3m + 14 lengths, m the entries of x, whose sum may be 1 + (m + 2) spacings; products are rounded."""
         return (3 * self.count + 14) * self.longest(dim)
-
-    def units(self, dim: int, radius: float) -> FloatArray:
-        """Return the squared radius for squares, its square over the root of the weight for products."""
-        second = np.full(self.size(dim) - self.count - 1, radius**4 / math.sqrt(self.weight))
-        return np.concatenate([np.full(self.count + 1, radius**2), second])
 
     def limits(self, dim: int) -> tuple[FloatArray, FloatArray]:
         """Return 0 and 1 for squares and what is missing, 1/4 for products of two; all directions leave no rest."""
