@@ -419,7 +419,7 @@ def test_what_goes_wrong_outside_of_plans_is_not_shown(rooms, app, monkeypatch, 
     def broken(*_, **__):
         raise error("canary-2718")
 
-    monkeypatch.setattr(Desk, "releases", broken)
+    monkeypatch.setattr(Desk, "view_of_release", broken)
     found = ask_json(app, "GET", "/releases", rooms.tokens["ada"])
     assert (found.status, found.json()["error"]["kind"]) == (
         (503, "unavailable") if error is LedgerError else (500, "broken")

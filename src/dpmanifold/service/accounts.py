@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, final
 
 from sqlalchemy import Connection, Row, delete, func, select, update
@@ -14,6 +14,7 @@ from dpmanifold.service import events, limits, tables
 from dpmanifold.service.database import Database
 from dpmanifold.service.errors import Conflict, NotFound, NotSignedIn, TooMany
 from dpmanifold.service.passwords import Passwords
+from dpmanifold.service.views import View
 
 ROLES = tables.ROLES
 OPERATOR = "operator"
@@ -41,7 +42,7 @@ class Actor:
 
 @final
 @dataclass(frozen=True)
-class AccountView:
+class AccountView(View):
     """An account, for the operator and the auditor.
 
     Attributes
@@ -57,10 +58,6 @@ class AccountView:
     created: str
     closed: str | None
     changed: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return its fields, for machines."""
-        return asdict(self)
 
 
 @final

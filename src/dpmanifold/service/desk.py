@@ -65,21 +65,21 @@ class Desk(Stewardship, Auditing):
         population, known = self.data_seen(ref)
         return self.view_of_data(population, known, population.standing())
 
-    def plan(self, ref: str, question: Question) -> dict[str, Any]:
+    def plan(self, dataset: str, question: Question) -> dict[str, Any]:
         """Return what to expect: the record that `dpm plan --json` prints for the same numbers."""
-        asked = self._asking(ref, question)
+        asked = self._asking(dataset, question)
         return self.service.forecasts.plan(question.query, asked.data, asked.ball, question.privacy, asked.options)
 
-    def needed(self, ref: str, question: Question, error: float) -> dict[str, Any]:
+    def needed(self, dataset: str, question: Question, error: float) -> dict[str, Any]:
         """Return which promise, and how many units, an expected error of a mean takes."""
         if not question.query.tells_needs:
             raise InvalidArgumentError(f"error is about means, got {question.statistic!r}: leave it out.")
-        asked = self._asking(ref, question)
+        asked = self._asking(dataset, question)
         return self.service.forecasts.needed(asked.data, asked.ball, question.privacy, error, asked.options)
 
     def curve(
         self,
-        ref: str,
+        dataset: str,
         statistic: str,
         kind: str = "GDP",
         options: Mapping[str, Any] | None = None,
@@ -90,12 +90,12 @@ class Desk(Stewardship, Auditing):
 
         Parameters
         ----------
-        ref : the data set
+        dataset : which
         statistic, options, ball : as in a question
         kind, delta : of the promises
         """
         query = query_named(statistic)
-        population, known = self.data_seen(ref)
+        population, known = self.data_seen(dataset)
         chosen = query.checked(options or {})
         some = Question(statistic, population.cap, chosen, ball)
         found = asking(self.service, self.actor.name, Ref(population.name, known.name, known.version), some)
@@ -103,9 +103,9 @@ class Desk(Stewardship, Auditing):
 
     # ---------------------------------------------------------------- asking
 
-    def price(self, ref: str, question: Question) -> PriceView:
+    def price(self, dataset: str, question: Question) -> PriceView:
         """Return what a question costs and leaves, or refuse as :meth:`ask` would. Spends nothing."""
-        asked, order, standing = self._ordered(ref, question, key="price")
+        asked, order, standing = self._ordered(dataset, question, key="price")
         refuse_paused(self.service, asked.account.name)
         refuse_negligible(asked, standing)
         cost = standing.after(order.privacy, asked.account.name, self.actor.name)[0]
@@ -115,7 +115,7 @@ class Desk(Stewardship, Auditing):
             now = tables.now()
             wait = tables.moment(free_from(connection, now)) - tables.moment(now)
         return PriceView(
-            ref=ref,
+            ref=dataset,
             statistic=question.statistic,
             cost=question.privacy.to_dict(),
             cost_words=in_words(question.privacy),
@@ -126,12 +126,12 @@ class Desk(Stewardship, Auditing):
             seconds=wait.total_seconds() + asked.seconds(self.service),
         )
 
-    def ask(self, ref: str, question: Question, key: str) -> ReleaseView:
+    def ask(self, dataset: str, question: Question, key: str) -> ReleaseView:
         """Ask for a release, and pay for it, unless a steward decides first. The same key again costs nothing.
 
         Parameters
         ----------
-        ref : the data set
+        dataset : which
         question : what is asked
         key : under which it is answered once; one that this person uses for nothing else
 
@@ -141,7 +141,7 @@ class Desk(Stewardship, Auditing):
         Conflict : the key stands for another question, or the population is paused
         TooMany : many releases of this person are under way
         """
-        asked, order, standing = self._ordered(ref, question, key)
+        asked, order, standing = self._ordered(dataset, question, key)
         row = self.service.database.row(self._under(key, asked.account.name))
         if row is None or (row.state == "asked" and asked.account.status(key) is None):
             refuse_paused(self.service, asked.account.name)

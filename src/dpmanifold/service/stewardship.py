@@ -19,7 +19,7 @@ from dpmanifold.service.errors import Conflict, NotFound
 from dpmanifold.service.ordering import asked_before, pay, population_named
 from dpmanifold.service.pausing import is_paused, refuse_paused, resume
 from dpmanifold.service.person import ANALYST, AUDITOR, LIGHT, NOTHING, STEWARD, Person
-from dpmanifold.service.views import GrantView, PopulationView, RegistrationView, ReleaseView, share_of
+from dpmanifold.service.views import DataSetView, GrantView, PopulationView, RegistrationView, ReleaseView, share_of
 
 REQUEST = {
     "path": None, "space": None, "size": None, "units": None, "radius": None, "center": None, "source": "",
@@ -133,7 +133,7 @@ class Stewardship(Person):
             raise NotFound
         return _registration(row)
 
-    def set_terms(self, ref: str, *, approval: bool, slot: float | None = None, note: str = "") -> None:
+    def set_terms(self, ref: str, *, approval: bool, slot: float | None = None, note: str = "") -> DataSetView:
         """Set what holds for releases of a data set.
 
         Parameters
@@ -161,8 +161,9 @@ class Stewardship(Person):
                 approval=int(approval), slot="" if slot is None else str(slot),
                 note=note,
             )  # fmt: skip
+        return self.view_of_data(population, known, population.standing())
 
-    def resume(self, population: str, reason: str) -> None:
+    def resume(self, population: str, reason: str) -> PopulationView:
         """Let a population be asked about again, of which a release was lost; why it was is in the vault's notices.
 
         Parameters
@@ -171,13 +172,14 @@ class Stewardship(Person):
         reason : what was found, for whoever audits the log
         """
         self.require(STEWARD)
-        population_named(self.service, population)
+        found = population_named(self.service, population)
         words = checked_text(reason, "reason")
         if not is_paused(self.service, population):
             raise Conflict(f"{population} is not paused.")
         with self.service.database.writing() as connection:
             resume(connection, population)
             events.record(connection, "population-resumed", self.actor.name, population=population, reason=words)
+        return self._view(found)
 
     # ---------------------------------------------------------------- decisions
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
-from dataclasses import asdict, dataclass
-from typing import Any, final
+from dataclasses import dataclass
+from typing import final
 
 from sqlalchemy import select, update
 
@@ -21,6 +21,7 @@ from dpmanifold.service.accounts import Actor
 from dpmanifold.service.database import Database
 from dpmanifold.service.errors import NotFound
 from dpmanifold.service.tables import accounts, tokens
+from dpmanifold.service.views import View
 
 LONGEST = 366
 """Days that a token lasts at most."""
@@ -31,7 +32,7 @@ _LABEL = 100  # characters
 
 @final
 @dataclass(frozen=True)
-class TokenView:
+class TokenView(View):
     """A token, for its owner.
 
     Attributes
@@ -47,10 +48,6 @@ class TokenView:
     created: str
     expires: str
     revoked: str | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return its fields, for machines."""
-        return asdict(self)
 
 
 @final

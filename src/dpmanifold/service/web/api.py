@@ -7,7 +7,7 @@ not for a role is one answer, the same to the last byte.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 from starlette.concurrency import run_in_threadpool
@@ -16,10 +16,13 @@ from starlette.responses import Response
 
 from dpmanifold.service import limits
 from dpmanifold.service.errors import NotFound, NotSignedIn
+from dpmanifold.service.questions import Question, promise_from_json
+from dpmanifold.service.views import View
 from dpmanifold.service.web.answers import ROUTE, as_json, planning
 from dpmanifold.service.web.endpoints import ENDPOINTS, SCHEMAS
-from dpmanifold.service.web.openapi import ROOT, Call, Endpoint, document
+from dpmanifold.service.web.openapi import ROOT, Endpoint, document
 from dpmanifold.service.web.reading import json_body, query_of
+from dpmanifold.service.web.schemas import Schema, reference
 from dpmanifold.service.web.security import address, has_controls
 from dpmanifold.service.web.sessions import ROLE, service_of
 from dpmanifold.service.web.turns import turns_of
@@ -28,10 +31,15 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from dpmanifold.service.accounts import Actor
+    from dpmanifold.service.desk import Desk
     from dpmanifold.service.service import Service
 
 DOCUMENT = "/openapi.json"
 _SCHEME = "bearer "
+_READERS: dict[str | None, Callable[[Any, str], Any]] = {
+    reference("Question")["$ref"]: lambda record, _: Question.from_dict(record),
+    reference("Promise")["$ref"]: promise_from_json,
+}
 
 
 class _Later(NamedTuple):
@@ -52,7 +60,9 @@ class Api:
     """
 
     def __init__(self, title: str) -> None:
-        about = Endpoint("GET", DOCUMENT, self._openapi, None, {"type": "object"})
+        about = Endpoint(
+            "GET", DOCUMENT, lambda _: self._document, "openapi", "Return this document.", None, {"type": "object"}
+        )
         self.endpoints = (*ENDPOINTS, about)
         self._document = document(title, self.endpoints, SCHEMAS)
 
@@ -66,10 +76,6 @@ class Api:
             found = await turns_of(request).run(found.who, found.kind, found.make)
         await found(scope, receive, send)
 
-    def _openapi(self, _: Call) -> dict[str, Any]:
-        """Return this document."""
-        return self._document
-
     def _answer(self, request: Request) -> Response | _Later:
         endpoint, found = self._found(request.method, request.scope["path"].removeprefix(ROOT))
         if endpoint is not None:
@@ -81,16 +87,13 @@ class Api:
         request.scope[ROLE] = actor.role
         if endpoint is None or actor.role not in (endpoint.roles or ()):
             raise NotFound
-        call = Call(
-            actor=actor,
-            desk=service.desk(actor),
-            path=found,
-            query=query_of(request, endpoint.query, endpoint.needed),
-            body={} if endpoint.body is None else json_body(request, endpoint.body, SCHEMAS),
-        )
+        given = query_of(request, endpoint.query, endpoint.needed)
+        if endpoint.body is not None:
+            given |= json_body(request, endpoint.body, SCHEMAS)
+        desk, named = service.desk(actor), ["/".join(found.values())] if found else []
         if endpoint.turn:
-            return _Later(actor.name, endpoint.turn, lambda: _made(endpoint, call))
-        return _made(endpoint, call)
+            return _Later(actor.name, endpoint.turn, lambda: _made(endpoint, desk, named, given))
+        return _made(endpoint, desk, named, given)
 
     def _found(self, method: str, path: str) -> tuple[Endpoint | None, dict[str, str]]:
         for endpoint in self.endpoints:
@@ -100,10 +103,28 @@ class Api:
         return None, {}
 
 
-def _made(endpoint: Endpoint, call: Call) -> Response:
+def _made(endpoint: Endpoint, desk: Desk, named: list[str], given: Mapping[str, Any]) -> Response:
+    entries = {} if endpoint.body is None else endpoint.body["properties"]
     with planning() if endpoint.plans else contextlib.nullcontext():
-        answer = endpoint.call(call)
-    return answer if isinstance(answer, Response) else as_json(answer, endpoint.status)
+        read = {name: _read(value, name, entries.get(name, {})) for name, value in given.items()}
+        answer = endpoint.call(desk, *named, **read)
+    match answer:
+        case None:
+            return Response(status_code=endpoint.status)
+        case Response():
+            return answer
+        case View():
+            answer = answer.to_dict()
+        case list() if isinstance(endpoint.answer, dict):
+            (name,) = endpoint.answer["properties"]
+            answer = {name: [view.to_dict() for view in answer]}
+    return as_json(answer, endpoint.status)
+
+
+def _read(value: Any, name: str, schema: Schema) -> Any:
+    """Return what an entry of the body says."""
+    reader = _READERS.get(schema.get("$ref"))
+    return value if reader is None else reader(value, name)
 
 
 def _actor(service: Service, request: Request) -> Actor:

@@ -5,16 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, final
-
-from starlette.responses import Response
+from typing import Any, final
 
 from dpmanifold._version import __version__
 from dpmanifold.service.web.schemas import Schema, record, reference, text
-
-if TYPE_CHECKING:
-    from dpmanifold.service.accounts import Actor
-    from dpmanifold.service.desk import Desk
 
 ROOT = "/api/v1"
 JSON = "application/json"
@@ -28,34 +22,15 @@ _SIGN_IN = "token"
 
 @final
 @dataclass(frozen=True)
-class Call:
-    """One request, checked: who asks, and with what.
-
-    Attributes
-    ----------
-    actor : who
-    desk : of whoever asks
-    path : parts of the address, by name
-    query : behind the question mark, by name; what was left out is not there
-    body : an object of JSON; empty where the endpoint takes none
-    """
-
-    actor: Actor
-    desk: Desk
-    path: Mapping[str, str]
-    query: Mapping[str, Any]
-    body: Mapping[str, Any]
-
-
-@final
-@dataclass(frozen=True)
 class Endpoint:
     """One thing that can be asked.
 
     Attributes
     ----------
     method, path : by which; the path is behind :data:`ROOT`
-    call : what answers: a record for JSON, or a response; its docstring is what the document says of it
+    call : what answers, given a desk, what the path names, and by name what stands in the query and the body: a view,
+        a list of views, a record, a response, or None
+    name, words : its name in the document, and what it does, in one line
     roles : who may ask; for everybody else there is nothing here. None: whoever, without signing in
     answer : the schema of the answer, or the media type of a file
     body : the schema of what is sent; None where nothing is
@@ -69,7 +44,9 @@ class Endpoint:
 
     method: str
     path: str
-    call: Callable[[Call], Mapping[str, Any] | Response]
+    call: Callable[..., Any]
+    name: str
+    words: str
     roles: tuple[str, ...] | None
     answer: Schema | str
     body: Schema | None = None
@@ -79,16 +56,6 @@ class Endpoint:
     also: tuple[int, str] | None = None
     plans: bool = False
     turn: str = ""
-
-    @property
-    def name(self) -> str:
-        """Its name in the document."""
-        return self.call.__name__.strip("_")
-
-    @property
-    def words(self) -> str:
-        """What it does, in one line."""
-        return str(self.call.__doc__)
 
     @property
     def parameters(self) -> list[str]:
