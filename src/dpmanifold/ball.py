@@ -473,6 +473,8 @@ def _pull_in(space: Manifold, center: Array, points: Array, radius: float) -> Ar
     result[~np.isfinite(result).all(axis=tuple(range(1, result.ndim)))] = center
     # "not <=": what has no distance is outside as well, and ends at the centre.
     outside = np.flatnonzero(~(space.dist(center, result) <= radius))
+    if not outside.size:
+        return result.reshape(points.shape)
     c = space.log_coords(center, result[outside])
     result[outside] = center
     usable = np.isfinite(c).all(axis=1) & (np.abs(c).max(axis=1, initial=0.0) > 0)

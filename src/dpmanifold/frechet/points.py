@@ -184,15 +184,16 @@ class UnitPoints:
         >>> len(UnitPoints.of(np.array([[1.0], [3.0]]), Ball(Euclidean(1), [0.0], 5.0)).rehearse())
         2
         """
-        frame, bound = self.ball.frame, reach(self.ball)
-        items = [item for part in self._parts for item in part.items]
-        # Of what will be sent to the card one point is enough to have the kernel compiled.
-        there: list[object] = [item for item in items if isinstance(item, CardArray)]
-        there += [item[:1] for item in items if isinstance(item, np.ndarray) and len(item) and card_in_use()]
-        for stored in cast("list[Array]", there):
-            if math.isfinite(bound) and stored.shape[1:] != frame.shape:
-                frame.log_words(frame.at(frame.origin[None]), stored, bound)
-            sample_of(MOST_TRIED + 1, stored)
+        frame, sends = self.ball.frame, card_in_use()
+        for part in self._parts:
+            for item in part.items:
+                if not (isinstance(item, CardArray) or (sends and isinstance(item, np.ndarray) and len(item))):
+                    continue
+                # Of what will be sent to the card one point is enough to have the kernel compiled.
+                stored, bound = cast("Array", item if isinstance(item, CardArray) else item[:1]), reach(self.ball)
+                if math.isfinite(bound) and stored.shape[1:] != frame.shape:
+                    frame.log_words(frame.at(frame.origin[None]), stored, bound)
+                sample_of(MOST_TRIED + 1, stored)
         return self
 
     # ---------------------------------------------------------------- other units, other balls

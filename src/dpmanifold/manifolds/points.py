@@ -142,6 +142,8 @@ class PointSet(ForPeople):
         array([[1. , nan],
                [0.5, 2. ]])
         """
+        if type(X) is np.ndarray and X.dtype.kind in "iuf":
+            return X
         X = from_polars(X, name)
         if not hasattr(X, "__array__") or on_card(X):
             return X
@@ -168,6 +170,8 @@ class PointSet(ForPeople):
         >>> Euclidean(1).from_card([[1.0]])
         [[1.0]]
         """
+        if isinstance(X, np.ndarray):
+            return X
         if self.has_card_passes and on_card(X):
             return CardArray.of(X, name)
         return fetched(X, name)

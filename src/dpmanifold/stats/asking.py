@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from dpmanifold.ball import Ball
@@ -44,15 +45,19 @@ class Terms:
     key: str | None = None
     rng: Rng = None
 
-    @property
+    @cached_property
     def told(self) -> Told:
         """Whom to tell about records that do not count as they are."""
         return Told(self.curator, self.confirm)
 
+    @cached_property
+    def _payment(self) -> Payment:
+        return Payment(self.budget, self.key)
+
     def check(self, ball: Ball) -> None:
         """Refuse what can be refused before records are looked at."""
         _ = self.told
-        Payment(self.budget, self.key).check(ball, self.rng)
+        self._payment.check(ball, self.rng)
 
     def settle(
         self,
@@ -71,7 +76,7 @@ class Terms:
 
         if not isinstance(self.budget, Account):
             rehearsal.run(stored=False)
-        return Payment(self.budget, self.key).settle(privacy, label, rehearsed, draw, self.curator)
+        return self._payment.settle(privacy, label, rehearsed, draw, self.curator)
 
 
 class Drawn(NamedTuple):

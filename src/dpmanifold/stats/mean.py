@@ -14,7 +14,7 @@ from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.manifolds.base import shorten
-from dpmanifold.mechanisms import MECHANISMS, Forecast, Mechanism, candidates, choose, get
+from dpmanifold.mechanisms import MECHANISMS, Forecast, Mechanism, choose, get
 from dpmanifold.mechanisms.base import FRECHET
 from dpmanifold.mechanisms.registry import forecast_of
 from dpmanifold.privacy import Promise, PromiseError
@@ -23,11 +23,11 @@ from dpmanifold.statistic import STATISTICS, Header, Kind, Statistic, Step
 from dpmanifold.stats.draws import Chosen, Hidden, PointDraw, refuse_inexact, tolerance_of
 from dpmanifold.stats.inputs import checked_flag
 from dpmanifold.stats.mean_plan import Plan, plan_mean
-from dpmanifold.stats.program import Drawing, Program, step_of
+from dpmanifold.stats.program import Drawing, Program
 from dpmanifold.stats.refine import SKIPPED, SMALL_FILL, Refinement, Wanted
 from dpmanifold.stats.shrinkage import JAMES_STEIN, Shrinkage, admissible_shrinkage, best_shrinkage
 from dpmanifold.stats.stand_in import STANDS_IN, TANGENT, aims_at_frechet, gap_of, stand_in, stated_gap
-from dpmanifold.stats.steps import choose_for, mean_step
+from dpmanifold.stats.steps import choose_for, is_candidate, mean_step
 
 # Mechanisms whose noise is normal in the frame of a flat ball.
 _NORMAL_NOISE = ("wrapped-gaussian", "wrapped-gaussian-classical")
@@ -206,8 +206,8 @@ class MeanProgram(Program[UnitPoints]):
             found.append(instead or usual)
             return found[0][0].name
 
-        able = candidates(wanted.estimand) + (candidates(TANGENT) if wanted.is_auto else [])
-        name = header.decide("mechanism in the released ball", best, {one.name for one in able}.__contains__)
+        means = (wanted.estimand, TANGENT) if wanted.is_auto else (wanted.estimand,)
+        name = header.decide("mechanism in the released ball", best, lambda name: is_candidate(name, *means))
         return found[0] if found else choose(name, header.ball, header.n, share)
 
 
@@ -263,7 +263,8 @@ def draw_mean(
     if states_gap:
         gap = with_fallback(lambda: stated_gap(release), lambda: ball.diameter)
         release = replace(release, details={**release.details, TANGENT_GAP: gap})
-    return (yield from step_of(release))
+    stated: Release = yield release
+    return stated
 
 
 def _decided_shrinkage(header: Header, chosen: Chosen, project: bool, shrink: str | None) -> Shrinkage | None:

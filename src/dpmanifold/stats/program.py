@@ -170,7 +170,9 @@ class Meter:
 
     def _require(self, total: Promise, times: int) -> None:
         shares = [*self._before, *self.charged * times]
-        cap, kinds = total, {type(share) for share in shares}
+        if len(shares) == 1 and shares[0] is total:
+            return  # a single draw that costs what is promised
+        cap, kinds = total, set(map(type, shares))
         if isinstance(total, ApproxDP) and ApproxDP not in kinds:  # it was shared out as another kind
             cap = PureDP(total.stated["epsilon"]) if kinds == {PureDP} else gdp_sufficient_for(total)
         spent = reduce(added, (cost_of(share, cap) for share in shares))

@@ -10,7 +10,7 @@ import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from dpmanifold._check import shown
@@ -187,15 +187,19 @@ class Query:
         options = tuple(replace(option, default=taken[option.name].default) for option in self.options)
         object.__setattr__(self, "options", options)
 
-    @property
+    @cached_property
     def is_own(self) -> bool:
         """Whether it is the library's own."""
         return is_own_function(self.call) and is_own_function(self.plan)
 
+    @cached_property
+    def _meant(self) -> frozenset[str]:
+        return frozenset(option.name for option in self.options)
+
     def asked(self, **options: Any) -> Question[Any]:
         """Return the question with these options, as a private call asks it."""
         if self.is_own:  # of others nobody knows what they mean by a word
-            return Question(self.name, self.plan, options, meant=frozenset(option.name for option in self.options))
+            return Question(self.name, self.plan, options, meant=self._meant)
         if self.name in STATISTICS and self.plan != STATISTICS.get(self.name).prepared:
             raise InvalidArgumentError(f"the query and the statistic {self.name!r} have one name and are not the same.")
         return Question(self.name, self.plan, options)

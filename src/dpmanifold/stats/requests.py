@@ -78,14 +78,14 @@ class Question(Generic[P]):
 
     def stated(self, ball: Ball) -> dict[str, Any]:
         """Return the options that a release states, all that are not left at their default; or refuse."""
-        defaults = _defaults(self.plan)
-        given = self._plainly(ball).items()
-        texts = {name: option_to_json(value, name) for name, value in given}
-        return {
-            name: value
-            for name, value in given
-            if name not in defaults or texts[name] != option_to_json(defaults[name], name)
-        }
+        defaults, stated = _defaults(self.plan), {}
+        for name, value in self._plainly(ball).items():
+            if name in defaults and value is defaults[name]:
+                continue
+            text = option_to_json(value, name)
+            if name not in defaults or text != option_to_json(defaults[name], name):
+                stated[name] = value
+        return stated
 
     def request(self, header: Header, data: Sequence[str]) -> dict[str, Any]:
         """Return the request in the words of canonical JSON.

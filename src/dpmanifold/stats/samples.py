@@ -137,12 +137,16 @@ class Units(Sample[UnitPoints]):
             refuse_elsewhere(X, ball, terms)
             return _of_units(ball, X.n, X.unit, _known_by(X), partial(_opened_units, X, ball, told, self.group))
         X = as_batch(X, ball, units=terms.units)
-        n = known_number_of_records(X)
-        if is_each_record(terms.units) and n is not None and n > 1:
-            foresee(n)
+        if is_each_record(terms.units):
+            n = known_number_of_records(X)
+            if n is not None and n > 1:
+                foresee(n)
         points = prepare_records(X, ball, terms.units, terms.invalid, told, self.group)[0]
-        data = _marked(content_of(X, ball, terms.units), facts_of(ball, points))
-        return _of_units(ball, len(points), points.unit, data, lambda: points)
+        return _of_units(
+            ball, len(points), points.unit,
+            lambda account: (account.marked(content_of(X, ball, terms.units), facts_of(ball, points)),),
+            lambda: points,
+        )  # fmt: skip
 
     @staticmethod
     def fits(X: Registered) -> bool:

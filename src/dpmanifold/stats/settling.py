@@ -175,8 +175,8 @@ class _Silence:
     def _filter_by(self, *own: Any) -> None:
         """Have this filter in front of all others, or nowhere."""
         filters: Any = warnings.filters
-        found = [*own, *(one for one in filters if one is not self._filter)]
-        if len(found) != len(filters) or any(one is not two for one, two in zip(found, filters, strict=True)):
+        found = [*own, *[one for one in filters if one is not self._filter]]
+        if list(map(id, found)) != list(map(id, filters)):
             filters[:] = found
             getattr(warnings, "_filters_mutated", lambda: None)()  # what was decided before is decided anew
 

@@ -45,9 +45,13 @@ def choose_for(
             found.append(choose(AUTO, ball, n, share, otherwise))
         return found[0][0].name
 
-    able = candidates(estimand) + (candidates(otherwise) if otherwise else [])
-    name = header.decide(decision, best, {one.name for one in able}.__contains__)
+    name = header.decide(decision, best, lambda name: is_candidate(name, estimand, otherwise))
     return found[0] if found else choose(name, ball, n, share)
+
+
+def is_candidate(name: str, *estimands: str | None) -> bool:
+    """Return whether "auto" looks at a mechanism of that name for one of these means."""
+    return any(one.name == name for estimand in estimands if estimand != "" for one in candidates(estimand))
 
 
 def mean_step(statistic: Statistic, header: Header, chosen: Chosen, project: bool = True) -> Step:
