@@ -36,7 +36,7 @@ MODULES = [
     "ledger/owning", "ledger/population", "service/canonical", "service/kept", "service/registering",
     "service/staging", "stats/asking", "stats/by_class", "stats/comparison", "stats/content", "stats/covariates",
     "stats/curator", "stats/inputs", "stats/k_sample", "stats/lda", "stats/marks", "stats/means", "stats/pair",
-    "stats/records", "stats/registered", "stats/registering", "stats/regression", "stats/rows", "stats/samples",
+    "stats/registered", "stats/registering", "stats/regression", "stats/samples",
     "stats/two_sample",
 ]  # fmt: skip
 RAISED = {

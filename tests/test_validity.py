@@ -6,8 +6,7 @@ import pytest
 import dpmanifold as dpm
 from dpmanifold.frechet.streams import made_from
 from dpmanifold.ledger import Ledger
-from dpmanifold.stats.inputs import Told, prepare_records
-from dpmanifold.stats.records import records_of
+from dpmanifold.stats.inputs import Told, prepare_records, records_of
 from laws.pieces import ListSource
 
 EPS = 2.0**-52

@@ -14,7 +14,7 @@ from data.kinds import CLASSES, NAMES, PEOPLE, TENSORS, N, arrow_table, batches,
 from dpmanifold import SPD, Euclidean, data
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError, SourceChangedError
 from dpmanifold.sources import as_source
-from dpmanifold.stats.records import number_of_records
+from dpmanifold.stats.inputs import number_of_records
 
 pytestmark = pytest.mark.security
 

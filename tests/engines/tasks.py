@@ -9,7 +9,7 @@ import numpy as np
 
 from dpmanifold.errors import InvalidDataError
 from dpmanifold.linalg import ExactSum, level, logm
-from dpmanifold.linalg.native.limits import limited
+from dpmanifold.linalg.native.library import limited
 from dpmanifold.sources import Block, Piece
 
 SECRET = "subject-Q7XK"

@@ -10,7 +10,7 @@ import pytest
 
 import dpmanifold as dpm
 from dpmanifold import EACH_RECORD, GDP, SPD, Ball, Euclidean, Hyperbolic, InvalidDataError, KendallShapes, Sphere
-from dpmanifold.stats.records import checked_records
+from dpmanifold.stats.inputs import checked_records
 
 pytestmark = pytest.mark.security
 

@@ -21,7 +21,7 @@ import pyarrow.csv
 from dpmanifold._ids import MISSING_WORDS
 from dpmanifold.data.entries import text_entries
 from dpmanifold.data.tables import TableRows
-from dpmanifold.linalg.native.limits import limited, thread_limit
+from dpmanifold.linalg.native.library import limited, thread_limit
 
 _CHUNK = 2**22
 # Chunks that are parsed, or wait for it, beyond those that threads work on: so that none of them waits.

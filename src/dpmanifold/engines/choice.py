@@ -11,7 +11,7 @@ from typing import Any
 from dpmanifold.engines.base import Engine
 from dpmanifold.engines.dask import DaskEngine
 from dpmanifold.engines.threads import ThreadEngine
-from dpmanifold.linalg.native.limits import thread_limit
+from dpmanifold.linalg.native.library import thread_limit
 
 _CHOSEN: ContextVar[Engine | None] = ContextVar("engine", default=None)
 

@@ -10,7 +10,7 @@ import numpy as np
 from dpmanifold.engines.sameness import Sameness
 from dpmanifold.engines.sealed import Outcome, Sealed
 from dpmanifold.linalg import backend
-from dpmanifold.linalg.native.limits import one_thread_each
+from dpmanifold.linalg.native.library import one_thread_each
 from dpmanifold.progress import quietly
 
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from dpmanifold._check import positive_int
 from dpmanifold.engines.base import Engine, Held
-from dpmanifold.linalg.native.limits import one_thread_each
+from dpmanifold.linalg.native.library import one_thread_each
 from dpmanifold.progress import bar
 
 T = TypeVar("T")

@@ -17,8 +17,8 @@ from dpmanifold.estimators.base import PrivateEstimator, marked_public, refuse_f
 from dpmanifold.inference import LinearDiscriminant
 from dpmanifold.privacy import Account, Budget, Promise
 from dpmanifold.release import Release
+from dpmanifold.stats.inputs import refuse_other_rows
 from dpmanifold.stats.lda import private_lda
-from dpmanifold.stats.rows import refuse_other_rows
 
 
 class PrivateLDA(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]

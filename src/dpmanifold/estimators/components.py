@@ -14,8 +14,8 @@ from dpmanifold.estimators.base import PrivateEstimator, marked_public
 from dpmanifold.inference import PrincipalComponents
 from dpmanifold.privacy import Account, Budget, Promise
 from dpmanifold.release import Release
+from dpmanifold.stats.inputs import refuse_other_rows
 from dpmanifold.stats.pga import private_pga
-from dpmanifold.stats.rows import refuse_other_rows
 
 
 class PrivateComponents(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):  # type: ignore[misc]

@@ -19,8 +19,8 @@ from dpmanifold.mechanisms import get
 from dpmanifold.mechanisms.base import FRECHET
 from dpmanifold.privacy import Account, Budget, Promise
 from dpmanifold.release import Release
+from dpmanifold.stats.inputs import refuse_other_rows
 from dpmanifold.stats.means import private_class_means, private_mean
-from dpmanifold.stats.rows import refuse_other_rows
 
 _OUTPUTS = ("distances", "tangent")
 

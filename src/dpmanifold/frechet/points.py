@@ -158,18 +158,20 @@ class UnitPoints:
     def mean(self) -> Array:
         """Return the Fréchet mean in the frame, to the public tolerance `default_tol`; solved once and remembered."""
         if self._mean is None:
-            self._mean = self.solved(0.0 if self.ball.space.is_flat else default_tol(self.ball, self._n)).points[0]
+            flat = self.ball.frame.is_flat
+            self._mean = self._average() if flat else self.solved(default_tol(self.ball, self._n)).points[0]
         return self._mean
+
+    def _average(self) -> Array:
+        if self._first is None:
+            return self.mean_of(lambda block: block, self.ball.radius)
+        return self.ball.space.from_addends(self._first.total())[0] / self._n
 
     def solved(self, tol: float) -> Solved:
         """Return the mean, as a batch of one, to a tolerance that the ball allows, and how it was found."""
         ball, frame = self.ball, self.ball.frame
         if frame.is_flat:
-            if self._first is None:
-                mean = self.mean_of(lambda block: block, ball.radius)
-            else:
-                mean = ball.space.from_addends(self._first.total())[0] / self._n
-            return Solved(mean[None], np.zeros(1), 0)
+            return Solved(self._average()[None], np.zeros(1), 0)
         first = None if self._first is None else frame.from_log_words(frame.origin[None], self._first)
         points = Spread(ball, self._parts, self._n, self._sample)
         with solving(self._parts):

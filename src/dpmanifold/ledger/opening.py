@@ -13,8 +13,7 @@ from dpmanifold.ledger.datasets import DataSet
 from dpmanifold.records import ball_from_dict, ball_to_dict
 from dpmanifold.stats.covariates import content_beside, set_apart
 from dpmanifold.stats.curator import Notice
-from dpmanifold.stats.inputs import EACH_RECORD
-from dpmanifold.stats.records import as_batch
+from dpmanifold.stats.inputs import EACH_RECORD, as_batch
 from dpmanifold.stats.registered import Covariate, Opened, Registered
 from dpmanifold.stats.registering import survey
 from dpmanifold.stats.requests import names_in

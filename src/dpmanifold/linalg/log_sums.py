@@ -338,7 +338,7 @@ def _condition(center: FloatArray, radius: float) -> float:
 
 def _readable(x: Array) -> Iterator[slice]:
     """Yield all of x where the kernels can read it in place, else small blocks."""
-    if is_card_array(x):
+    if isinstance(x, CardArray):
         step = max(1, len(x)) if card_in_use(lies_there=True) and passes.usable(x) else _BLOCK
     else:
         in_place = x.dtype == np.float64 and x.flags.c_contiguous and x.flags.aligned and x.dtype.isnative

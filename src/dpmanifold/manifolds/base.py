@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +28,7 @@ from dpmanifold.manifolds.areas import Area, flat_area, sinh_ceiling
 from dpmanifold.manifolds.facts import ExtrinsicBounds, RankOne, StoredNumbers
 from dpmanifold.manifolds.points import POINT_TOLERANCE, PointSet
 from dpmanifold.manifolds.vectors import EPS, shorten, sum_and_longest, unit_direction, vector_norm
+from dpmanifold.registry import is_own
 
 # Numbers of points that a pass works on at a time: few enough for their intermediate results to stay in the cache.
 _PASS_BLOCK = 32_768
@@ -172,6 +174,12 @@ class Manifold(PointSet):
         return None if self.factor_of is None else math.exp(min(distance, _LARGEST_EXPONENT))
 
     # ---------------------------------------------------------------- facts that follow
+
+    @cached_property
+    def foreign(self) -> list[Manifold]:
+        """It and the factors that it is a product of, as far as they are not the library's own."""
+        factors = [part for factor in getattr(self, "factors", ()) for part in factor.foreign]
+        return factors if is_own(self) else [self, *factors]
 
     @property
     def radius_limit(self) -> float:

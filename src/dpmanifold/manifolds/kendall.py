@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -119,7 +120,7 @@ class KendallShapes(Manifold):
         """Shapes of so many landmarks."""
         return f"shapes of {self.landmarks} landmarks in the plane"
 
-    @property
+    @cached_property
     def record_shapes(self) -> dict[str, tuple[int, ...]]:
         """Real landmarks (k, 2), or a complex pre-shape (k,)."""
         return {"f": (self.landmarks, 2), "c": self.shape}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
@@ -72,7 +73,7 @@ class ForPeople(ABC):
         """The point that everybody takes for the middle, or None where there is none and a centre must be said."""
         return self.origin
 
-    @property
+    @cached_property
     def record_shapes(self) -> dict[str, tuple[int, ...]]:
         """What one record may look like: its shape, by the kind of its numbers ("f" real, "c" complex)."""
         return {self.dtype.kind: self.shape}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -132,7 +133,7 @@ class Product(ProductPasses):
         factor, a = min(self._each(), key=lambda pair: pair[1])
         return None if self.factor_of is None else factor.distance_factor(distance / a)
 
-    @property
+    @cached_property
     def record_shapes(self) -> dict[str, tuple[int, ...]]:
         """Those of the factors, stacked; a row of real numbers where they differ."""
         if not self._stacked:

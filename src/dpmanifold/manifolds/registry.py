@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import contextlib
 import itertools
-from collections.abc import Iterator
 from typing import Any
 
 from dpmanifold._check import shown
@@ -61,13 +60,6 @@ SPACES.register("Hyperbolic", Hyperbolic)
 SPACES.register("KendallShapes", KendallShapes)
 SPACES.register("SPD", SPD)
 SPACES.register("Product", Product)
-
-
-def parts_of(space: Manifold) -> Iterator[Manifold]:
-    """Yield a space and the factors that it is a product of."""
-    yield space
-    for factor in getattr(space, "factors", ()):
-        yield from parts_of(factor)
 
 
 def space_from_text(text: Any) -> Manifold:

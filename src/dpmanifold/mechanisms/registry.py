@@ -11,7 +11,6 @@ from functools import lru_cache
 from dpmanifold._check import shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.manifolds.registry import parts_of
 from dpmanifold.mechanisms.base import Calibration, Forecast, Mechanism, pure_epsilon
 from dpmanifold.mechanisms.estimands import (
     ExtrinsicMeanGaussian,
@@ -33,7 +32,7 @@ from dpmanifold.mechanisms.wrapped import (
     WrappedLaplaceMechanism,
 )
 from dpmanifold.privacy import Promise, PromiseError
-from dpmanifold.registry import Registry, is_own
+from dpmanifold.registry import Registry
 from dpmanifold.sensitivity import Sensitivity
 
 MECHANISMS: Registry[Mechanism] = Registry("mechanism", "dpmanifold.mechanisms", Mechanism)
@@ -224,8 +223,7 @@ def choose(
             )
         return mechanism, *found
     # Spaces of others need not be told apart by what they say they are.
-    own = all(map(is_own, parts_of(ball.space)))
-    best = (_remembered_best if own else _best)(estimand, ball, n, privacy, bound)
+    best = (_best if ball.space.foreign else _remembered_best)(estimand, ball, n, privacy, bound)
     if not isinstance(best, str):
         return best
     if ball.is_whole and estimand != "extrinsic":

@@ -65,17 +65,17 @@ class Terms:
         label: str,
         request: Callable[[Account], Written],
         draw: Draw,
-        rehearsal: Rehearsal,
+        rehearse: Callable[[bool], None],
     ) -> Sequence[Release]:
         """Try what others contributed, pay, then draw (:meth:`Payment.settle`)."""
 
         def rehearsed(account: Account) -> Written:
             asked = request(account)  # or it is refused for what cannot be written down
-            rehearsal.run(stored=True)
+            rehearse(True)
             return asked
 
         if not isinstance(self.budget, Account):
-            rehearsal.run(stored=False)
+            rehearse(False)
         return self._payment.settle(privacy, label, rehearsed, draw, self.curator)
 
 
@@ -140,10 +140,15 @@ def ask(question: Question[Any], sample: Sample[Any], ball: Ball, privacy: Promi
             for group, release in groups
         ]
 
-    rehearsal = Rehearsal(
-        asked, header, bits.exact, program.steps, lambda bits: drawn(known.public, bits), type(sample)
-    )
-    releases = terms.settle(privacy, question.name, request, lambda: drawn(known.points, bits), rehearsal)
+    def rehearse(stored: bool) -> None:
+        parts = asked.contributed(*ball.space.foreign)
+        parts += [] if is_own(sample) else [type(sample)]
+        if parts:
+            Rehearsal(parts, asked, header, bits.exact, program.steps, lambda bits: drawn(known.public, bits)).run(
+                stored
+            )
+
+    releases = terms.settle(privacy, question.name, request, lambda: drawn(known.points, bits), rehearse)
     return Drawn(releases, known.options, known.counts)
 
 

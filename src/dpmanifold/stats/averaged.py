@@ -28,10 +28,9 @@ from dpmanifold.release import Drawn, Release
 from dpmanifold.sensitivity import Sensitivity
 from dpmanifold.statistic import STATISTICS, Header, Kind, Statistic, Step
 from dpmanifold.stats.additive import additive, additive_forecast, refuse_overflow
-from dpmanifold.stats.draws import Hidden, VectorDraw, checked_arithmetic
+from dpmanifold.stats.draws import Hidden, VectorDraw, additive_step, checked_arithmetic
 from dpmanifold.stats.program import Drawing, Program, step_of
 from dpmanifold.stats.ranges import Limits, limits_of_length
-from dpmanifold.stats.steps import additive_step
 
 # What a stranger's map may raise because of the numbers that it is given; anything else is a fault, and a loss.
 _ABOUT_A_VALUE = (ArithmeticError, ValueError, LookupError)

@@ -23,13 +23,12 @@ from dpmanifold.release import RELEASED, Drawn, Release
 from dpmanifold.statistic import STATISTICS, Header, Kind, Statistic, Step
 from dpmanifold.stats.asking import Terms, ask
 from dpmanifold.stats.curator import Curator
-from dpmanifold.stats.draws import Chosen, Hidden, PointDraw, refuse_inexact, tolerance_of
+from dpmanifold.stats.draws import Chosen, Hidden, PointDraw, choose_for, mean_step, refuse_inexact, tolerance_of
 from dpmanifold.stats.inputs import divide
 from dpmanifold.stats.program import Alone, Drawing, Program, step_of
 from dpmanifold.stats.query import Option, Query
 from dpmanifold.stats.samples import Units
 from dpmanifold.stats.search import RadiusSearch
-from dpmanifold.stats.steps import choose_for, mean_step
 
 # Fixed in advance: what the centre, the radius and the statistic get, of epsilon or of mu^2. Data that fill the ball
 # lose the first two: 1.11 times the noise for pure promises, 1.12 for the others.

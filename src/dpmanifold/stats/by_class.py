@@ -16,8 +16,15 @@ from dpmanifold.errors import InvalidArgumentError, InvalidDataError, Public
 from dpmanifold.frechet import InClass, LabelledPoints, Records, UnitPoints
 from dpmanifold.sources import SetApart, Source, as_source
 from dpmanifold.stats.curator import Tally
-from dpmanifold.stats.inputs import Told, checked_number, checked_units, column_or_ids
-from dpmanifold.stats.records import read_source, records_of, units_in
+from dpmanifold.stats.inputs import (
+    Told,
+    checked_number,
+    checked_units,
+    column_or_ids,
+    read_source,
+    records_of,
+    units_in,
+)
 
 # With invalid="center", a private label that is none of the classes counts as the first of them.
 _FIRST = 0

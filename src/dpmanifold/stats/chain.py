@@ -15,13 +15,12 @@ from dpmanifold.privacy import Promise, PromiseError, PureDP
 from dpmanifold.release import Release
 from dpmanifold.statistic import Header, Step
 from dpmanifold.stats.additive import refuse_overflow
-from dpmanifold.stats.draws import Chosen, Hidden, refuse_inexact
+from dpmanifold.stats.draws import Chosen, Hidden, mean_step, refuse_inexact
 from dpmanifold.stats.inputs import divide
 from dpmanifold.stats.mean import MEAN, draw_mean
 from dpmanifold.stats.moments import EXCESS, Moment
 from dpmanifold.stats.program import Drawing, Program, together
 from dpmanifold.stats.refine import Refinement, Wanted
-from dpmanifold.stats.steps import mean_step
 
 
 @dataclass(frozen=True)

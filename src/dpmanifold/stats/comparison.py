@@ -17,8 +17,7 @@ from dpmanifold.release import Release
 from dpmanifold.sources import as_source
 from dpmanifold.statistic import Kind
 from dpmanifold.stats.draws import hidden_mean
-from dpmanifold.stats.inputs import checked_units, is_each_record, number_of_records
-from dpmanifold.stats.records import as_batch
+from dpmanifold.stats.inputs import as_batch, checked_units, is_each_record, number_of_records
 
 
 @dataclass(frozen=True)

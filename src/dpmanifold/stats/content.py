@@ -27,8 +27,7 @@ from dpmanifold.manifolds import Manifold
 from dpmanifold.privacy.accounts import canonical_json
 from dpmanifold.sources import as_source
 from dpmanifold.stats.by_class import class_numbers
-from dpmanifold.stats.inputs import column_or_ids
-from dpmanifold.stats.records import as_batch, number_of_records
+from dpmanifold.stats.inputs import as_batch, column_or_ids, number_of_records
 
 Content = Callable[[], Iterator[bytes]]
 """Gives what a fingerprint is made of, reading the records once more: first of the records alone, then of the rest."""

@@ -27,8 +27,16 @@ from dpmanifold.sources import Source, as_source
 from dpmanifold.stats.content import Content, content_of
 from dpmanifold.stats.covariates import blocks_of, checked_numbers, on_a_line, with_covariate
 from dpmanifold.stats.curator import Tally
-from dpmanifold.stats.inputs import Told, checked_number, checked_units, column_or_ids
-from dpmanifold.stats.records import as_batch, checked_invalid, number_of_records, records_of
+from dpmanifold.stats.inputs import (
+    Told,
+    as_batch,
+    checked_invalid,
+    checked_number,
+    checked_units,
+    column_or_ids,
+    number_of_records,
+    records_of,
+)
 
 # Records that are worked on together.
 _BLOCK = 16_384

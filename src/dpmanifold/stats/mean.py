@@ -20,14 +20,22 @@ from dpmanifold.mechanisms.registry import forecast_of
 from dpmanifold.privacy import Promise, PromiseError
 from dpmanifold.release import NO_ERROR, REVEALED, TANGENT_GAP, Drawn, Release
 from dpmanifold.statistic import STATISTICS, Header, Kind, Statistic, Step
-from dpmanifold.stats.draws import Chosen, Hidden, PointDraw, refuse_inexact, tolerance_of
+from dpmanifold.stats.draws import (
+    Chosen,
+    Hidden,
+    PointDraw,
+    choose_for,
+    is_candidate,
+    mean_step,
+    refuse_inexact,
+    tolerance_of,
+)
 from dpmanifold.stats.inputs import checked_flag
 from dpmanifold.stats.mean_plan import Plan, plan_mean
 from dpmanifold.stats.program import Drawing, Program
 from dpmanifold.stats.refine import SKIPPED, SMALL_FILL, Refinement, Wanted
 from dpmanifold.stats.shrinkage import JAMES_STEIN, Shrinkage, admissible_shrinkage, best_shrinkage
 from dpmanifold.stats.stand_in import STANDS_IN, TANGENT, aims_at_frechet, gap_of, stand_in, stated_gap
-from dpmanifold.stats.steps import choose_for, is_candidate, mean_step
 
 # Mechanisms whose noise is normal in the frame of a flat ball.
 _NORMAL_NOISE = ("wrapped-gaussian", "wrapped-gaussian-classical")

@@ -19,11 +19,10 @@ from dpmanifold.mechanisms import attempt, candidates, checked_estimand, prefere
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PromiseError, PureDP, cautions
 from dpmanifold.release import EXACT, FLOAT, NO_ERROR
 from dpmanifold.statistic import Header
-from dpmanifold.stats.draws import checked_arithmetic, drawn_as, refuse_inexact
+from dpmanifold.stats.draws import checked_arithmetic, drawn_as, placed_forecast, refuse_inexact
 from dpmanifold.stats.inputs import checked_flag
 from dpmanifold.stats.refine import SMALL_FILL, Refinement, Wanted
 from dpmanifold.stats.shaping import ShapePlan, plan_shape
-from dpmanifold.stats.steps import placed_forecast
 
 _MOST_UNITS = 10**12
 

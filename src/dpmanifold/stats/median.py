@@ -30,7 +30,7 @@ from dpmanifold.statistic import STATISTICS, Header, Kind, Statistic, Step
 from dpmanifold.stats.additive import additive, refuse_overflow
 from dpmanifold.stats.asking import Terms, ask
 from dpmanifold.stats.curator import Curator
-from dpmanifold.stats.draws import Hidden, VectorDraw, checked_arithmetic
+from dpmanifold.stats.draws import Hidden, VectorDraw, additive_step, checked_arithmetic
 from dpmanifold.stats.inputs import checked_flag
 from dpmanifold.stats.mean import placed
 from dpmanifold.stats.median_steps import Approach, outliers_withstood
@@ -39,7 +39,6 @@ from dpmanifold.stats.query import REFINE, Query
 from dpmanifold.stats.ranges import limits_of_length
 from dpmanifold.stats.refine import SKIPPED
 from dpmanifold.stats.samples import Units
-from dpmanifold.stats.steps import additive_step
 
 PROOF = "docs/theory/median.md"
 LAWS = {"laplace": RiemannianLaplace, "gaussian": RiemannianGaussian}

@@ -13,13 +13,12 @@ from dpmanifold.privacy import Promise, PromiseError, PureDP
 from dpmanifold.release import Release
 from dpmanifold.statistic import Header, Step
 from dpmanifold.stats.ball import BallSearch, moved_into, source_of
-from dpmanifold.stats.draws import Chosen, Hidden, refuse_inexact
+from dpmanifold.stats.draws import Chosen, Hidden, mean_step, refuse_inexact
 from dpmanifold.stats.inputs import divide
 from dpmanifold.stats.mean import MEAN, draw_mean
 from dpmanifold.stats.program import Drawing, together
 from dpmanifold.stats.radius import RadiusPlan
 from dpmanifold.stats.search import RadiusSearch
-from dpmanifold.stats.steps import mean_step
 
 # Fixed in advance, chosen on simulations: what the ball's centre, its radius, the mean in it, the median distance and
 # the step get, of epsilon or of mu^2. Without a smaller ball the first two are left out.

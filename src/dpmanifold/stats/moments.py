@@ -21,10 +21,9 @@ from dpmanifold.release import Drawn, Release
 from dpmanifold.sensitivity import Sensitivity
 from dpmanifold.statistic import Header, Statistic, Step
 from dpmanifold.stats.additive import additive, additive_forecast, refuse_overflow
-from dpmanifold.stats.draws import Hidden, VectorDraw
+from dpmanifold.stats.draws import Hidden, VectorDraw, additive_step
 from dpmanifold.stats.program import Drawing, step_of
 from dpmanifold.stats.ranges import Limits
-from dpmanifold.stats.steps import additive_step
 
 REFERENCE, EXCESS = "reference to centre", "excess subtracted"
 

@@ -15,8 +15,7 @@ from dpmanifold.frechet import UnitPoints
 from dpmanifold.privacy.accounts import Account, Mark
 from dpmanifold.sources import as_source
 from dpmanifold.stats.content import content_of
-from dpmanifold.stats.inputs import is_each_record, number_of_records, prepare_records
-from dpmanifold.stats.records import as_batch
+from dpmanifold.stats.inputs import as_batch, is_each_record, number_of_records, prepare_records
 from dpmanifold.stats.registered import Registered
 from dpmanifold.stats.registering import facts_of
 from dpmanifold.stats.rehearsal import public_groups

@@ -23,10 +23,9 @@ from dpmanifold.release import Release
 from dpmanifold.statistic import STATISTICS, Header, Kind, Statistic, Step
 from dpmanifold.stats.additive import additive
 from dpmanifold.stats.ball import source_of
-from dpmanifold.stats.draws import Hidden, checked_arithmetic
+from dpmanifold.stats.draws import Hidden, additive_step, checked_arithmetic
 from dpmanifold.stats.program import Alone, Drawing, Program, step_of
 from dpmanifold.stats.search import COUNT, MOST_ERROR, RadiusSearch
-from dpmanifold.stats.steps import additive_step
 
 
 @dataclass(frozen=True)

@@ -23,11 +23,9 @@ from dpmanifold.ball import Ball
 from dpmanifold.errors import ConvergenceError, DPManifoldError, InvalidArgumentError
 from dpmanifold.frechet import InClass, LabelledPoints, UnitPoints
 from dpmanifold.manifolds import Manifold
-from dpmanifold.manifolds.registry import parts_of
 from dpmanifold.manifolds.vectors import vector_norm
-from dpmanifold.mechanisms import MECHANISMS, Mechanism
+from dpmanifold.mechanisms import Mechanism
 from dpmanifold.noise.source import SimulationSource
-from dpmanifold.registry import is_own, is_own_function
 from dpmanifold.release import Release
 from dpmanifold.statistic import NEIGHBOURS_BY_CLASS, Header, Statistic, Step
 from dpmanifold.stats.draws import Bits
@@ -49,48 +47,36 @@ class Rehearsal:
 
     Attributes
     ----------
+    parts : what of it is not the library's own (:meth:`Question.contributed`)
     question : what is asked, with its options
     header : of whom, with which promise
     exact : whether noise is drawn exactly where it can be, as in the call itself
     steps : returns the draws that are planned
     release : draws with the bits that it is given
-    sample : of which kind the records are
     """
 
+    parts: list[object]
     question: Question[Any]
     header: Header
     exact: bool
     steps: Callable[[], Sequence[Step]]
     release: Callable[[Bits], Sequence[Release]]
-    sample: type[Any]
-
-    def contributed(self) -> list[object]:
-        """Return the parts that are not the library's own."""
-        asked = self.question
-        options = [_mechanism_in(option) for option in asked.options.values()]
-        parts = [*parts_of(self.header.ball.space), asked.statistic, getattr(asked.plan, "__self__", None), *options]
-        features = [getattr(part, "features", None) for part in parts]
-        found = [part for part in (*parts, *features) if part is not None and not is_own(part)]
-        return [*found, *(part for part in (asked.plan, self.sample) if not is_own_function(part))]
 
     def run(self, stored: bool) -> None:
-        """Make the call with public points if it has a contributed part, or refuse; once in a process.
+        """Make the call with public points, or refuse; once in a process.
 
         Parameters
         ----------
         stored : whether an account will keep the result, and must be able to read it again
         """
-        parts = self.contributed()
-        if not parts:
-            return
-        known = self._key(stored, parts)
+        known = self._key(stored)
         if known is not None and known in _rehearsed:
             return
-        self._tried(" and ".join(map(_named, parts)), stored)
+        self._tried(" and ".join(map(_named, self.parts)), stored)
         if known is not None:
             _rehearsed.add(known)
 
-    def _key(self, stored: bool, parts: list[object]) -> Hashable | None:
+    def _key(self, stored: bool) -> Hashable | None:
         """Return what a rehearsal is remembered by, all that decides which steps run; None where parts cannot tell."""
         asked, header = self.question, self.header
         try:
@@ -99,7 +85,7 @@ class Rehearsal:
             return None
         drawn = tuple((step.statistic, step.mechanism, step.arithmetic) for step in self.steps())
         about = (repr(header.ball.space), header.ball.is_whole, header.unit, header.neighbours, type(header.privacy))
-        key = (asked.name, options, about, drawn, self.exact, stored, *parts)
+        key = (asked.name, options, about, drawn, self.exact, stored, *self.parts)
         try:
             hash(key)
         except TypeError:
@@ -143,13 +129,6 @@ class Rehearsal:
                 f"and a fixed value would take its place in every release ({type(failed[0]).__name__}: {failed[0]}). "
                 "Nothing was spent."
             ) from failed[0]
-
-
-def _mechanism_in(option: object) -> object:
-    """Return the mechanism or statistic that an option stands for, None if it is something else."""
-    if isinstance(option, (Mechanism, Statistic)):
-        return option
-    return MECHANISMS.find(option) if isinstance(option, str) and option != "auto" else None
 
 
 def _named(part: object) -> str:

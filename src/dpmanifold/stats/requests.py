@@ -24,6 +24,7 @@ from dpmanifold.features import checked_shape
 from dpmanifold.mechanisms import MECHANISMS, Mechanism, get
 from dpmanifold.mechanisms.base import FRECHET
 from dpmanifold.privacy import Promise
+from dpmanifold.registry import is_own, is_own_function
 from dpmanifold.release import Release
 from dpmanifold.request import option_to_json
 from dpmanifold.statistic import STATISTICS, Header, Statistic
@@ -62,6 +63,18 @@ class Question(Generic[P]):
         if both:
             raise InvalidArgumentError(f"{', '.join(both)} of {self.name}: the sample says so, and no option does.")
         return replace(self, options={**known, **self.options})
+
+    def contributed(self, *besides: object) -> list[object]:
+        """Return the parts that are not the library's own, of these besides: objects, functions or classes."""
+        parts = [*besides, self.statistic, getattr(self.plan, "__self__", None)]
+        for option in self.options.values():
+            if isinstance(option, (Mechanism, Statistic)):
+                parts.append(option)
+            elif isinstance(option, str) and option != "auto":
+                parts.append(MECHANISMS.find(option))
+        features = [getattr(part, "features", None) for part in parts]
+        found = [part for part in (*parts, *features) if part is not None and not is_own(part)]
+        return found if is_own_function(self.plan) else [*found, self.plan]
 
     def _plainly(self, ball: Ball) -> dict[str, Any]:
         """Return options that can be said in several ways, in the one way that is written."""

@@ -29,9 +29,15 @@ from dpmanifold.statistic import (
 )
 from dpmanifold.stats.by_class import labelled_points, points_by_class
 from dpmanifold.stats.content import Content, content_of
-from dpmanifold.stats.inputs import Told, checked_flag, is_each_record, prepare_records
+from dpmanifold.stats.inputs import (
+    Told,
+    as_batch,
+    checked_flag,
+    is_each_record,
+    known_number_of_records,
+    prepare_records,
+)
 from dpmanifold.stats.marks import MarkedPoints, marked_points
-from dpmanifold.stats.records import as_batch, known_number_of_records
 from dpmanifold.stats.registered import Registered
 from dpmanifold.stats.registering import PRIVATE, ClassCounts, facts_of
 from dpmanifold.stats.rehearsal import public_classes, public_groups, public_marks, public_units

@@ -24,7 +24,7 @@ from dpmanifold.release import REVEALED, Clipping, Drawn, Release
 from dpmanifold.statistic import STATISTICS, Header, Kind, Statistic, Step
 from dpmanifold.stats.additive import additive
 from dpmanifold.stats.ball import moved_into
-from dpmanifold.stats.draws import Hidden, PointDraw
+from dpmanifold.stats.draws import Hidden, PointDraw, mean_step
 from dpmanifold.stats.inputs import checked_flag
 from dpmanifold.stats.joint_moments import JOINT_MOMENTS
 from dpmanifold.stats.mean import UNSHAPED, MeanProgram, checked_shrink, placed
@@ -42,7 +42,6 @@ from dpmanifold.stats.shaping import (
     white_ball,
 )
 from dpmanifold.stats.shrinkage import JAMES_STEIN
-from dpmanifold.stats.steps import mean_step
 
 # Where units that a radius leaves out are taken to lie: a quarter of it beyond, as for a refined ball.
 _BEYOND = 0.25

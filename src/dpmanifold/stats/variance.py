@@ -22,14 +22,13 @@ from dpmanifold.sensitivity import Sensitivity
 from dpmanifold.statistic import STATISTICS, Header, Kind, Step
 from dpmanifold.stats.asking import Terms, ask
 from dpmanifold.stats.curator import Curator
-from dpmanifold.stats.draws import Hidden, checked_arithmetic, refuse_inexact
+from dpmanifold.stats.draws import Hidden, checked_arithmetic, choose_for, mean_step, refuse_inexact
 from dpmanifold.stats.inputs import divide
 from dpmanifold.stats.mean import MEAN, draw_mean
 from dpmanifold.stats.moments import EXCESS, REFERENCE, Moment, excess_about, located, mean_power
 from dpmanifold.stats.program import Drawing, Program
 from dpmanifold.stats.query import MECHANISM, Option, Query
 from dpmanifold.stats.samples import Units
-from dpmanifold.stats.steps import choose_for, mean_step
 
 # Without a point to go by, half the promise pays for the mean and half for the variance.
 VARIANCE_SHARES = (0.5, 0.5)

@@ -19,8 +19,7 @@ from dpmanifold._check import Array, FloatArray
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.linalg.cards.arrays import CardArray, fetched, on_card
 from dpmanifold.linalg.exact_sums import ExactSum, IntArray
-from dpmanifold.linalg.native.library import ImageArguments, PassArguments, card_in_use, current
-from dpmanifold.linalg.native.limits import limited
+from dpmanifold.linalg.native.library import ImageArguments, PassArguments, card_in_use, current, limited
 
 if TYPE_CHECKING:
     from dpmanifold.linalg.cards.passes import Asked, Found
