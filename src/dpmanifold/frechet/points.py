@@ -165,7 +165,7 @@ class UnitPoints:
     def _average(self) -> Array:
         if self._first is None:
             return self.mean_of(lambda block: block, self.ball.radius)
-        return self.ball.space.from_addends(self._first.total())[0] / self._n
+        return np.asarray(self.ball.space.from_addends(self._first.total())[0] / self._n)
 
     def solved(self, tol: float) -> Solved:
         """Return the mean, as a batch of one, to a tolerance that the ball allows, and how it was found."""
