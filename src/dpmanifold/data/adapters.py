@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dpmanifold._check import shown
-from dpmanifold.data.arrow_tables import arrow_source
 from dpmanifold.data.dask_collections import dask_source
-from dpmanifold.data.pandas_frames import pandas_source
-from dpmanifold.data.polars_frames import polars_source
+from dpmanifold.data.frames import frame_source
 from dpmanifold.data.tensorfit import tensorfit_source
 from dpmanifold.data.zarrs import zarr_source
 from dpmanifold.errors import InvalidArgumentError
@@ -31,9 +29,7 @@ def _refuse_iterators(X: object) -> None:
         )
 
 
-ADAPTERS.register("pandas", pandas_source)
-ADAPTERS.register("polars", polars_source)
-ADAPTERS.register("arrow", arrow_source)
+ADAPTERS.register("frame", frame_source)
 ADAPTERS.register("zarr", zarr_source)
 ADAPTERS.register("dask", dask_source)
 ADAPTERS.register("tensorfit", tensorfit_source)

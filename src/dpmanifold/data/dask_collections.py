@@ -17,11 +17,11 @@ import numpy as np
 
 from dpmanifold._extras import optional_module
 from dpmanifold.data.choosing import places_of
-from dpmanifold.data.pandas_frames import PandasRows, pandas_columns
-from dpmanifold.data.pieces import Beside, asked_for
-from dpmanifold.data.rows import ArrayRows, Column, Places, Rows, alike
-from dpmanifold.data.steady import SteadyPiece
-from dpmanifold.data.tables_in_memory import AS_FOUND, TableSource, Wanted
+from dpmanifold.data.entries import Column, alike
+from dpmanifold.data.frames import PandasRows, TableSource
+from dpmanifold.data.pieces import Beside, SteadyPiece, asked_for
+from dpmanifold.data.readers import Reading
+from dpmanifold.data.rows import ArrayRows, Places, Rows
 from dpmanifold.engines import current_engine
 from dpmanifold.errors import Argument, InvalidArgumentError, InvalidDataError, Message, Public
 from dpmanifold.manifolds import Manifold
@@ -96,24 +96,20 @@ class DaskPiece(SteadyPiece):
 class DaskArraySource(Source):
     """Records in a dask array, (n, ...); n need not be known."""
 
-    def __init__(self, array: Any, wanted: Wanted = AS_FOUND) -> None:
+    def __init__(self, array: Any) -> None:
         if array.ndim == 0 or any(math.isnan(size) for size in array.shape[1:]):
             raise InvalidDataError(
                 "`X` must be a batch of records whose shape is known, got a dask array of shape {shape}. "
                 "array.compute_chunk_sizes() finds it out.",
                 shape=Public(array.shape),
             )
-        self._array, self._wanted = array.rechunk(dict.fromkeys(range(1, array.ndim), -1)), wanted
-
-    @property
-    def rows(self) -> int | None:
-        """How many records there are, where that is known."""
-        return None if math.isnan(self._array.shape[0]) else int(self._array.shape[0])
+        self._array = array.rechunk(dict.fromkeys(range(1, array.ndim), -1))
+        self.rows = None if math.isnan(array.shape[0]) else int(array.shape[0])
 
     def bound(self, space: Manifold, units: object = None, labels: object = None) -> Sequence[Piece]:
         """Return a piece per chunk of the first axis."""
         array = self._array
-        places = Places(self._wanted.reading(space))
+        places = Places(Reading(space))
         places.reading.try_out(array.shape[1:], array.dtype)
         sizes = array.chunks[0]
         given = [_ids(ids, sizes, what, _ARRAY) for ids, what in ((units, "units"), (labels, "labels"))]
@@ -123,17 +119,8 @@ class DaskArraySource(Source):
 class DaskTable(TableSource):
     """Records in the rows of a dask data frame."""
 
-    def __init__(self, frame: Any, wanted: Wanted = AS_FOUND) -> None:
-        self._frame, self._wanted = frame, wanted
-
-    @property
-    def rows(self) -> None:
-        """Not known."""
-        return None
-
-    def wanting(self, wanted: Wanted) -> DaskTable:
-        """Return the same frame with a choice of columns."""
-        return DaskTable(self._frame, wanted)
+    def __init__(self, frame: Any) -> None:
+        self._frame = frame
 
     def bound(self, space: Manifold, units: object = None, labels: object = None) -> Sequence[Piece]:
         """Return a piece per partition."""
@@ -143,7 +130,7 @@ class DaskTable(TableSource):
             (None, None) if name is not None else _ids(ids, sizes, what, _FRAME)
             for name, ids, what in zip(names, (units, labels), ("units", "labels"), strict=True)
         ]
-        columns = pandas_columns(self._frame)
+        columns = PandasRows.described(self._frame)
         places, frame = places_of(self._wanted.reading(space, *names), columns, _FRAME), self._frame
         if len({column.name for column in columns}) == len(columns):
             # What is not asked for is not read.

@@ -22,8 +22,8 @@ from dpmanifold.data.folders import files_in
 from dpmanifold.data.formats import loader_of, open_file
 from dpmanifold.data.parquet_table import ParquetTable
 from dpmanifold.data.parts import Part, column_of, opened_part, pieces_of
-from dpmanifold.data.pieces import Beside, asked_for
-from dpmanifold.data.reading import Reading
+from dpmanifold.data.pieces import named_or_beside
+from dpmanifold.data.readers import Reading
 from dpmanifold.errors import Argument, Either, InvalidArgumentError, InvalidDataError, Message, Names, Public
 from dpmanifold.manifolds import Manifold
 from dpmanifold.sources import Source
@@ -62,6 +62,7 @@ class Dataset(Source):
     ----------
     files : the files, in the order in which they are read
     names : what `units` and `labels` may name: the columns of the files, or the arrays of archives
+    rows : how many records there are; None for CSV, where nobody knows before reading it
 
     Examples
     --------
@@ -94,6 +95,8 @@ class Dataset(Source):
         self._refuse_formats(found)
         self._parts = [opened_part(path, key) for path in found]
         self.files = tuple(found)
+        counts = [part.rows for part in self._parts]
+        self.rows = None if None in counts else sum(cast(list[int], counts))
         first = self._parts[0]
         if first.header is not None and columns is not None:
             raise InvalidArgumentError("`columns` means nothing for {name!r}. It is for tables.", name=first.path.name)
@@ -130,12 +133,6 @@ class Dataset(Source):
         for what, name in (("units", binding.units), ("labels", binding.labels)):
             told += "" if name is None else f"; {what} from {name!r}"
         return f"{self._count} ({self._files}): {told}"
-
-    @property
-    def rows(self) -> int | None:
-        """How many records there are; None for CSV, where nobody knows before reading it."""
-        counts = [part.rows for part in self._parts]
-        return None if None in counts else sum(cast(list[int], counts))
 
     def whole(self, name: str) -> bool:
         """Return whether a column, or an array of the archives, comes as whole numbers in all files.
@@ -192,8 +189,8 @@ class Dataset(Source):
         labels : likewise, the classes
         """
         rows = self.rows
-        (owners, ids), (classes, words) = asked_for(units, rows, "units"), asked_for(labels, rows, "labels")
-        for what, name, array in (("units", owners, ids), ("labels", classes, words)):
+        (owners, classes), beside = named_or_beside(units, labels, rows)
+        for what, name, array in (("units", owners, beside.units), ("labels", classes, beside.labels)):
             if name is not None:
                 self._refuse_name(name, what)
             elif array is not None and rows is None:
@@ -203,7 +200,6 @@ class Dataset(Source):
                     what=Argument(what),
                     there=self._there(),
                 )
-        beside = Beside(ids, words)
         binding = self._binding(Reading(space, self._columns, self._order, self._coordinates, owners, classes))
         pieces: list[FilePiece] = []
         done = 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,12 +21,34 @@ from dpmanifold._ids import MISSING_WORDS, as_number
 Entries = Any
 """(m,): an array of whole numbers, or a `pyarrow.DictionaryArray` of text; null where nothing stands."""
 
-TEXT_TYPES = ("string", "large_string", "string_view")
-"""Types of pyarrow that are text, by their names: old versions do not have all of them."""
+# Types of pyarrow by their names: old versions do not have all of them.
+_TEXT = ("string", "large_string", "string_view")
+_KINDS = {"bool": "truth"} | dict.fromkeys(_TEXT, "text")
+_KINDS |= dict.fromkeys(("null", "binary", "large_binary", "binary_view"), "object")
 
 # Whole numbers that have one spelling: 007 and +7 are text, or two ids would become one. 18 digits fit in 64 bits.
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _LONGEST_WORD = max(map(len, MISSING_WORDS))
+
+
+class Column(NamedTuple):
+    """What is known of a column before it is read.
+
+    Attributes
+    ----------
+    name : for messages and choices
+    kind : "whole", "number", "complex", "truth", "text", "object" (anything, entry by entry) or "something else"
+    width : how many numbers each entry has, in columns of lists of one length; 0 where the type does not say it
+    """
+
+    name: str
+    kind: str
+    width: int = 1
+
+
+def alike(one: Sequence[Column], two: Sequence[Column]) -> bool:
+    """Return whether columns are the same but for what they hold: one cell may make text of a column of numbers."""
+    return [(column.name, column.width) for column in one] == [(column.name, column.width) for column in two]
 
 
 def text_entries(values: Any) -> Entries:
@@ -41,7 +63,7 @@ def text_entries(values: Any) -> Entries:
     >>> text_entries(pa.array(["ann", " bob ", "ann"])).to_pylist()
     ['ann', 'bob', 'ann']
     """
-    found = _used(values) if pa.types.is_dictionary(values.type) else values.dictionary_encode()
+    found = words_of(values)
     words = found.dictionary.cast(pa.string())
     plain = pc.utf8_trim_whitespace(words)
     if plain.equals(words):
@@ -88,7 +110,7 @@ def arrow_numbers(column: Any, width: int = 1, kind: str = REAL) -> Array:
     if pa.types.is_integer(whole.type) or pa.types.is_floating(whole.type):
         plain = whole.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         return numbers_of(plain, kind)[:, None]
-    if str(whole.type) in TEXT_TYPES:
+    if str(whole.type) in _TEXT:
         return numbers_in_text(whole.cast(pa.string()), kind)[:, None]
     return numbers_of(objects(whole.to_pylist()), kind)[:, None]
 
@@ -104,16 +126,52 @@ def _fixed_lists(lists: Any, width: int) -> Array:
     return values
 
 
-def _used(values: Any) -> Any:
-    """Return text by a dictionary of the words that occur: a category that nobody has is nobody's id."""
-    if values.null_count:
-        return values.dictionary_decode().dictionary_encode()
-    codes = values.indices.to_numpy()
-    occurs = np.bincount(codes, minlength=len(values.dictionary)) > 0
+def words_of(column: Any) -> Any:
+    """Return text as a `pyarrow.DictionaryArray` whose words all occur: a category that nobody has is nobody's id.
+
+    Parameters
+    ----------
+    column : a pyarrow array of text, chunked or not, by a dictionary or not
+
+    Examples
+    --------
+    >>> words_of(pa.array(["b", "a", "b"])[:1]).dictionary.to_pylist()
+    ['b']
+    """
+    if isinstance(column, pa.ChunkedArray):
+        column = column.unify_dictionaries().combine_chunks()
+    if not pa.types.is_dictionary(column.type):
+        return column.dictionary_encode()
+    if column.null_count:
+        return column.dictionary_decode().dictionary_encode()
+    codes, words = column.indices.to_numpy(zero_copy_only=False), column.dictionary
+    occurs = np.bincount(codes, minlength=len(words)) > 0
     if occurs.all():
-        return values
+        return column
     rank = np.cumsum(occurs, dtype=np.int32) - 1
-    return pa.DictionaryArray.from_arrays(pa.array(rank[codes], pa.int32()), values.dictionary.filter(pa.array(occurs)))
+    return pa.DictionaryArray.from_arrays(rank[codes], words.filter(pa.array(occurs)))
+
+
+def arrow_columns(schema: Any) -> list[Column]:
+    """Return what is known of the columns of a schema of pyarrow."""
+    return [_arrow_column(field.name, field.type) for field in schema]
+
+
+def _arrow_column(name: str, kind: Any) -> Column:
+    if pa.types.is_fixed_size_list(kind) and arrow_kind(kind.value_type) in ("whole", "number"):
+        return Column(name, "number", kind.list_size)
+    if pa.types.is_dictionary(kind):
+        return Column(name, "text" if arrow_kind(kind.value_type) == "text" else "object")
+    return Column(name, arrow_kind(kind))
+
+
+def arrow_kind(kind: Any) -> str:
+    """Return in a word what a column of a type of pyarrow holds: that of a :class:`Column`."""
+    if pa.types.is_integer(kind):
+        return "whole"
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return "number"
+    return _KINDS.get(str(kind), "something else")
 
 
 def first_missing(entries: Entries) -> int | None:

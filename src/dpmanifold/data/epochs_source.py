@@ -13,7 +13,7 @@ from dpmanifold._check import Array, shown
 from dpmanifold._ids import unit_ids
 from dpmanifold.data._files import PathLike, bad_file, checked_file, named_twice
 from dpmanifold.data.mne_epochs import EVENT, EpochsFile, Recipe
-from dpmanifold.data.pieces import Beside, asked_for
+from dpmanifold.data.pieces import Beside, named_or_beside
 from dpmanifold.data.stamps import Stamp
 from dpmanifold.errors import Argument, InvalidArgumentError, Message, Names, Public
 from dpmanifold.manifolds import Manifold
@@ -109,7 +109,10 @@ class EpochsSource(Source):
     channels : names of the channels, in the order of the matrices' rows (before an average reference is taken out)
     size : the size of the matrices
     names : what `units=` and `labels=` can name
+    rows : how many epochs there are
     """
+
+    rows: int
 
     def __init__(self, paths: Sequence[PathLike], subjects: Sequence[Any], recipe: Recipe) -> None:
         found = [checked_file(path) for path in paths]
@@ -135,11 +138,7 @@ class EpochsSource(Source):
                 self._recordings.append(_Recording(stamp, subject, len(file.epochs), compressed))
                 step(1)
         self.size = recipe.size(self.channels)
-
-    @property
-    def rows(self) -> int:
-        """How many epochs there are."""
-        return sum(recording.epochs for recording in self._recordings)
+        self.rows = sum(recording.epochs for recording in self._recordings)
 
     def bound(self, space: Manifold, units: object = None, labels: object = None) -> Sequence[Piece]:
         """Return pieces of some hundred epochs of one file each.
@@ -159,8 +158,7 @@ class EpochsSource(Source):
                 n_channels=Public(len(self.channels)),
                 detail=Message(", and average_reference=True.") if self._recipe.average_reference else Message("."),
             )
-        unit, ids = asked_for(units, self.rows, "units")
-        label, classes = asked_for(labels, self.rows, "labels")
+        (unit, label), beside = named_or_beside(units, labels, self.rows)
         for name, column in (("units", unit), ("labels", label)):
             if column is not None and column not in self.names:
                 raise InvalidArgumentError(
@@ -171,7 +169,7 @@ class EpochsSource(Source):
                 )
         if unit == EVENT:
             raise InvalidArgumentError('`units`: events are nobody. Give "subject", a column of the metadata, or ids.')
-        beside, pieces, before = Beside(ids, classes), list[Piece](), 0
+        pieces, before = list[Piece](), 0
         for recording in self._recordings:
             step = max(1, recording.epochs) if recording.in_one else _EPOCHS_OF_PIECE
             for start in range(0, recording.epochs, step):

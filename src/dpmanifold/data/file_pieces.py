@@ -20,7 +20,7 @@ from dpmanifold.data.archives import array_blocks
 from dpmanifold.data.csv_table import CsvTable
 from dpmanifold.data.entries import Entries, as_array, as_text, first_missing, first_respelt, text_entries
 from dpmanifold.data.parquet_table import ParquetTable
-from dpmanifold.data.reading import Reading
+from dpmanifold.data.readers import Reading
 from dpmanifold.data.stamps import Stamp
 from dpmanifold.data.tables import Lists, StreamedTable
 from dpmanifold.errors import InvalidDataError, Public

@@ -1,17 +1,343 @@
-"""Data frames and Arrow tables as records, with a choice of columns."""
+"""Tables of other packages as records: data frames of pandas and polars, also lazy ones, and tables of pyarrow.
+
+pandas and polars are never imported: who has a frame has imported it. Pieces are views: nothing is copied but a block
+at a time.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import copy
+import sys
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
 
-from dpmanifold._check import shown
-from dpmanifold.data.arrow_tables import ArrowRows
-from dpmanifold.data.pandas_frames import PandasRows
-from dpmanifold.data.polars_frames import PolarsRows
+import numpy as np
+import pyarrow as pa
+
+from dpmanifold._cells import REAL, from_polars, numbers_of, objects
+from dpmanifold._check import Array, shown
+from dpmanifold.data.choosing import places_of
+from dpmanifold.data.entries import Column, Entries, arrow_columns, arrow_numbers, words_of
+from dpmanifold.data.pieces import RowsPiece, SteadyPiece, named_or_beside, rows_of_block, spans
+from dpmanifold.data.readers import AS_FOUND, Wanted
 from dpmanifold.data.rows import Rows
-from dpmanifold.data.tables_in_memory import TableSource, Wanted
-from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.sources import Source, as_source, is_a
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError, Public
+from dpmanifold.manifolds import Manifold
+from dpmanifold.sources import Piece, Source, as_source, is_a
+
+# Entries of a column of objects that tell what it holds.
+_LOOKED_AT = 1000
+
+_NUMPY_KINDS = {"i": "whole", "u": "whole", "f": "number", "c": "complex", "b": "truth", "O": "object"}
+_POLARS_KINDS = {
+    "Boolean": "truth", "Object": "object", "Null": "object", "Binary": "object",
+    "String": "text", "Categorical": "text", "Enum": "text",
+}  # fmt: skip
+_LAZY = "the LazyFrame"
+
+
+class FrameRows(Rows):
+    """Rows of a data frame or a table.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame, polars.DataFrame or pyarrow.Table
+    columns : what is known of its columns, where somebody has looked
+    """
+
+    def __init__(self, frame: Any, columns: Sequence[Column] | None = None) -> None:
+        self.frame, self.columns = frame, columns or self.described(frame)
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    def cut(self, start: int, stop: int) -> Rows:
+        """Return a view."""
+        return type(self)(self.part(start, stop), self.columns)
+
+    def numbers(self, places: Sequence[int], kind: str = REAL) -> Array:
+        """Return the columns side by side, each cell read by itself."""
+        return np.concatenate([self.column(place, kind) for place in places], axis=1)
+
+    def missing(self, place: int) -> int | None:
+        """Ask the frame."""
+        gaps = self.gaps(place)
+        return int(np.argmax(gaps)) if gaps.any() else None
+
+    @staticmethod
+    @abstractmethod
+    def described(frame: Any) -> list[Column]:
+        """Return what is known of the columns of a frame."""
+
+    @abstractmethod
+    def part(self, start: int, stop: int) -> Any:
+        """Return some rows of the frame."""
+
+    @abstractmethod
+    def column(self, place: int, kind: str) -> Array:
+        """Return the numbers of one column, (m, width)."""
+
+    @abstractmethod
+    def gaps(self, place: int) -> Array:
+        """Return where nothing stands in a column, (m,)."""
+
+
+class PandasRows(FrameRows):
+    """Rows of a frame of pandas."""
+
+    @staticmethod
+    def described(frame: Any) -> list[Column]:
+        """Return what is known of the columns, also of one of dask; of objects, whether they seem to be text."""
+        found = [
+            Column(str(name), _pandas_kind(dtype)) for name, dtype in zip(frame.columns, frame.dtypes, strict=True)
+        ]
+        if not isinstance(getattr(frame, "shape", (None,))[0], int):
+            return found  # dask's rows are not here
+        for place, column in enumerate(found):
+            if column.kind == "object" and _seems_text(np.asarray(frame.iloc[:_LOOKED_AT, place]).tolist()):
+                found[place] = Column(column.name, "text")
+        return found
+
+    def part(self, start: int, stop: int) -> Any:
+        """Return some rows of the frame."""
+        return self.frame.iloc[start:stop]
+
+    def column(self, place: int, kind: str) -> Array:
+        """Return the numbers of one column, (m, 1)."""
+        column = self.frame.iloc[:, place]
+        dtype = column.dtype
+        if not isinstance(dtype, np.dtype) and dtype.kind in "iufb":
+            column = column.to_numpy(dtype=np.float64, na_value=np.nan)  # one of pandas' own types, with gaps
+        cells = np.asarray(column, dtype=None if isinstance(dtype, np.dtype) else object)
+        return numbers_of(cells, kind)[:, None]
+
+    def entries(self, place: int) -> Entries:
+        """Return text by the words that occur, and everything else as it is."""
+        column = self.frame.iloc[:, place]
+        if self.columns[place].kind == "text":
+            # Not all of it may be text after all: whoever groups ids says so.
+            with contextlib.suppress(pa.ArrowException, ValueError, TypeError):
+                return words_of(pa.array(column, from_pandas=True))
+        return np.asarray(column)
+
+    def gaps(self, place: int) -> Array:
+        """Ask pandas."""
+        return np.asarray(self.frame.iloc[:, place].isna())
+
+
+def _seems_text(entries: list[Any]) -> bool:
+    """Return whether there is text among the first entries and nothing else but gaps: pandas 2 has no type for text."""
+    kinds = {type(entry).__name__ for entry in entries if not (isinstance(entry, float) and entry != entry)}
+    return kinds - {"NoneType", "NAType", "NaTType"} == {"str"}
+
+
+def _pandas_kind(dtype: Any) -> str:
+    """Return in a word what a column of a dtype holds: numpy's, or one of pandas' own."""
+    if isinstance(dtype, np.dtype):
+        return _NUMPY_KINDS.get(dtype.kind, "something else")
+    if hasattr(dtype, "categories"):
+        return "text" if _pandas_kind(dtype.categories.dtype) == "text" else "object"
+    arrow = str(getattr(dtype, "pyarrow_dtype", ""))
+    if arrow.startswith("decimal"):
+        return "number"
+    if arrow.startswith("dictionary"):
+        return "object"
+    return "text" if dtype.type is str else _NUMPY_KINDS.get(dtype.kind.replace("O", ""), "something else")
+
+
+class PolarsRows(FrameRows):
+    """Rows of a frame of polars."""
+
+    @staticmethod
+    def described(frame: Any) -> list[Column]:
+        """Return what is known of the columns."""
+        return polars_columns(frame.schema)
+
+    def part(self, start: int, stop: int) -> Any:
+        """Return some rows of the frame."""
+        return self.frame.slice(start, stop - start)
+
+    def column(self, place: int, kind: str) -> Array:
+        """Return the numbers of one column, (m, width)."""
+        column, polars = self.frame.to_series(place), sys.modules["polars"]
+        if column.dtype == polars.Object:  # which no other package reads
+            return numbers_of(objects(column.to_list()), kind)[:, None]
+        if column.dtype.is_integer():  # which may have 128 bits
+            column = column.cast(polars.Float64)
+        return arrow_numbers(column.to_arrow(), self.columns[place].width, kind)
+
+    def entries(self, place: int) -> Entries:
+        """Return whole numbers as they are, and text by the words that occur."""
+        column = self.frame.to_series(place)
+        if self.columns[place].kind != "text":
+            return from_polars(column, column.name)
+        return words_of(column.cast(sys.modules["polars"].String).to_arrow())
+
+    def gaps(self, place: int) -> Array:
+        """Ask polars."""
+        return np.asarray(self.frame.to_series(place).is_null())
+
+
+def polars_columns(schema: Any) -> list[Column]:
+    """Return what is known of the columns of a schema."""
+    return [_polars_column(name, kind) for name, kind in schema.items()]
+
+
+def _polars_column(name: str, kind: Any) -> Column:
+    word = kind.base_type().__name__
+    if word == "Array" and len(kind.shape) == 1 and kind.inner.is_numeric():
+        return Column(name, "number", kind.shape[0])
+    if kind.is_numeric():
+        return Column(name, "whole" if kind.is_integer() else "number")
+    return Column(name, _POLARS_KINDS.get(word, "something else"))
+
+
+class ArrowRows(FrameRows):
+    """Rows of a table of pyarrow."""
+
+    @staticmethod
+    def described(frame: Any) -> list[Column]:
+        """Return what is known of the columns."""
+        return arrow_columns(frame.schema)
+
+    def __getstate__(self) -> tuple[bytes, Sequence[Column]]:
+        # Pickled as it is, a part would bring along all of the table that it was cut from.
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, self.frame.schema) as stream:
+            stream.write_table(self.frame)
+        return sink.getvalue().to_pybytes(), self.columns
+
+    def __setstate__(self, state: tuple[bytes, Sequence[Column]]) -> None:
+        self.frame, self.columns = pa.ipc.open_stream(state[0]).read_all(), state[1]
+
+    def part(self, start: int, stop: int) -> Any:
+        """Return some rows of the table."""
+        return self.frame.slice(start, stop - start)
+
+    def column(self, place: int, kind: str) -> Array:
+        """Return the numbers of one column, (m, width)."""
+        return arrow_numbers(self.frame.column(place), self.columns[place].width, kind)
+
+    def entries(self, place: int) -> Entries:
+        """Return whole numbers as they are, and text by the words that occur."""
+        column = self.frame.column(place)
+        if self.columns[place].kind == "text":
+            return words_of(column)
+        decoded = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+        return np.asarray(decoded.to_numpy())
+
+    def gaps(self, place: int) -> Array:
+        """Ask pyarrow."""
+        return np.asarray(self.frame.column(place).is_null())
+
+
+def rows_of_table(X: object) -> FrameRows | None:
+    """Return a frame, table or batch that lies in memory as rows, and None of everything else."""
+    if is_a(X, "pyarrow", "Table", "RecordBatch"):
+        return ArrowRows(pa.Table.from_batches([X]) if isinstance(X, pa.RecordBatch) else X)
+    if is_a(X, "pandas", "DataFrame"):
+        return PandasRows(X)
+    return PolarsRows(X) if is_a(X, "polars", "DataFrame") else None
+
+
+class TableSource(Source):
+    """Records in the rows of a table, by a choice of columns."""
+
+    _wanted: Wanted = AS_FOUND
+
+    def wanting(self, wanted: Wanted) -> TableSource:
+        """Return the same table with a choice of columns."""
+        found = copy.copy(self)
+        found._wanted = wanted
+        return found
+
+
+class FrameSource(TableSource):
+    """A table that lies in memory, cut into pieces without being copied.
+
+    Parameters
+    ----------
+    table : all of it
+    """
+
+    def __init__(self, table: FrameRows) -> None:
+        self._table, self.rows = table, len(table)
+        self._where = "the Table" if isinstance(table, ArrowRows) else "the DataFrame"
+        self.index = table.frame.index if isinstance(table, PandasRows) else None
+
+    def bound(self, space: Manifold, units: object = None, labels: object = None) -> Sequence[Piece]:
+        """Return pieces of about 4 million numbers; names of several levels can be left alone, but not asked for."""
+        (unit, label), beside = named_or_beside(units, labels, self.rows)
+        named = self._wanted.columns is not None or unit is not None or label is not None
+        if named and isinstance(self._table, PandasRows) and self._table.frame.columns.nlevels > 1:
+            raise InvalidArgumentError(
+                "columns of the DataFrame have names of several levels. Join them: "
+                "frame.columns = ['_'.join(map(str, name)) for name in frame.columns]."
+            )
+        places = places_of(self._wanted.reading(space, unit, label), self._table.columns, self._where)
+        return [
+            RowsPiece(
+                self._where, places, beside.cut(*span), span[0], span[1] - span[0],
+                partial(iter, (self._table.cut(*span),)),
+            )
+            for span in spans(len(self._table), space)
+        ]  # fmt: skip
+
+
+class LazyTable(TableSource):
+    """A query of polars: computed again for each pass over the records, a batch at a time.
+
+    Parameters
+    ----------
+    frame : polars.LazyFrame
+    """
+
+    def __init__(self, frame: Any) -> None:
+        self._frame = frame
+
+    def bound(self, space: Manifold, units: object = None, labels: object = None) -> Sequence[Piece]:
+        """Return the query as one piece: polars itself works on it with several threads."""
+        (unit, label), beside = named_or_beside(units, labels, None)
+        try:
+            schema = self._frame.collect_schema()
+        except Exception:
+            # Whatever a query raises; its message may quote data.
+            raise InvalidDataError(
+                "{lazy} cannot be computed. Try frame.collect_schema().", lazy=Public(_LAZY)
+            ) from None
+        columns = polars_columns(schema)
+        needed, places = places_of(self._wanted.reading(space, unit, label), columns, _LAZY).narrowed()
+        # What is not asked for is not computed.
+        frame = self._frame.select([columns[place].name for place in needed])
+        return [SteadyPiece(_LAZY, places, beside, read=partial(_batches, frame, rows_of_block(space)))]
+
+
+def _batches(frame: Any, size: int) -> Iterator[Rows]:
+    """Yield the rows of a query in their order; a polars that cannot do that in batches computes all of it at once."""
+    try:
+        if not hasattr(frame, "collect_batches"):
+            yield PolarsRows(frame.collect())
+            return
+        for batch in frame.collect_batches(chunk_size=size, maintain_order=True):
+            yield PolarsRows(batch)
+    except sys.modules["polars"].exceptions.PolarsError:
+        raise InvalidDataError("{lazy} cannot be computed. Try frame.collect().", lazy=Public(_LAZY)) from None
+
+
+def frame_source(X: object) -> TableSource | None:
+    """Return a frame, a table or a batch as a source, and None of everything else; refuse what is read only once."""
+    if is_a(X, "pyarrow", "RecordBatchReader"):
+        raise InvalidArgumentError(
+            "`X` is a RecordBatchReader, which can be read only once, and records are read several times. "
+            "Give a function that makes one: data.from_blocks(lambda: ...)."
+        )
+    if is_a(X, "polars", "LazyFrame"):
+        return LazyTable(X)
+    rows = rows_of_table(X)
+    return None if rows is None else FrameSource(rows)
 
 
 def from_frame(
@@ -64,13 +390,4 @@ def from_frame(
     return source.wanting(Wanted(columns, order, coordinates))
 
 
-def rows_of_table(X: object) -> Rows | None:
-    """Return a frame, table or batch that lies in memory as rows, and None of everything else."""
-    if is_a(X, "pyarrow", "Table", "RecordBatch"):
-        return ArrowRows(X)
-    if is_a(X, "pandas", "DataFrame"):
-        return PandasRows(X)
-    return PolarsRows(X) if is_a(X, "polars", "DataFrame") else None
-
-
-__all__ = ["from_frame"]
+__all__ = ["PandasRows", "TableSource", "frame_source", "from_frame", "rows_of_table"]

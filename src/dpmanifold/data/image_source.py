@@ -59,6 +59,10 @@ class ImageSource(Source):
     images : the ways to them
     columns : values by name, one per image each; asked for when a name is given
     each_record : why a voxel cannot be a unit of its own; None where it can
+
+    Attributes
+    ----------
+    rows : None: how many voxels a mask takes shows when it is read
     """
 
     def __init__(
@@ -70,11 +74,6 @@ class ImageSource(Source):
         if not images:
             raise InvalidArgumentError("`paths`: there are no images. Give one at least.")
         self._images, self._columns, self._each_record = list(images), columns or {}, each_record
-
-    @property
-    def rows(self) -> int | None:
-        """None: how many voxels a mask takes shows when it is read."""
-        return None
 
     @property
     def names(self) -> list[str]:

@@ -9,12 +9,11 @@ import numpy as np
 
 from dpmanifold._check import Array, positive_int, shown
 from dpmanifold.data.choosing import places_of
+from dpmanifold.data.entries import Column, alike
 from dpmanifold.data.frames import rows_of_table
-from dpmanifold.data.pieces import Beside, asked_for
-from dpmanifold.data.reading import Reading
-from dpmanifold.data.rows import ArrayRows, Column, Places, Rows, alike
-from dpmanifold.data.steady import SteadyPiece
-from dpmanifold.data.tables_in_memory import Wanted
+from dpmanifold.data.pieces import Beside, SteadyPiece, named_or_beside
+from dpmanifold.data.readers import Reading, Wanted
+from dpmanifold.data.rows import ArrayRows, Places, Rows
 from dpmanifold.errors import Argument, InvalidArgumentError, InvalidDataError, Message, Public
 from dpmanifold.manifolds import Manifold
 from dpmanifold.sources import Block, Piece, Source
@@ -84,24 +83,17 @@ class BlocksSource(Source):
     """Blocks of functions, one piece each."""
 
     def __init__(self, makes: tuple[Make, ...], rows: int | None, wanted: Wanted) -> None:
-        self._makes, self._rows, self._wanted = makes, rows, wanted
-
-    @property
-    def rows(self) -> int | None:
-        """What was said."""
-        return self._rows
+        self._makes, self.rows, self._wanted = makes, rows, wanted
 
     def bound(self, space: Manifold, units: object = None, labels: object = None) -> Sequence[Piece]:
         """Return a piece per function."""
-        (unit, ids), (label, classes) = (asked_for(given, self._rows, name) for given, name in
-                                         ((units, "units"), (labels, "labels")))  # fmt: skip
-        if len(self._makes) > 1 and (ids is not None or classes is not None):
+        (unit, label), beside = named_or_beside(units, labels, self.rows)
+        if len(self._makes) > 1 and (beside.units is not None or beside.labels is not None):
             raise InvalidArgumentError(
                 "units and labels must come with the blocks of several functions, as columns or in pairs "
                 '(records, ids): give `units="units"`.'
             )
-        reading, rows = self._wanted.reading(space, unit, label), self._rows if len(self._makes) == 1 else None
-        beside = Beside(ids, classes)
+        reading, rows = self._wanted.reading(space, unit, label), self.rows if len(self._makes) == 1 else None
         return [BlocksPiece(make, reading, beside, None if i else 0, rows) for i, make in enumerate(self._makes)]
 
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from dpmanifold._cells import objects
 from dpmanifold._check import FloatArray
 from dpmanifold.data._files import bad_file
-from dpmanifold.data.entries import Entries, arrow_numbers, text_entries
+from dpmanifold.data.entries import Entries, arrow_kind, arrow_numbers, text_entries
 from dpmanifold.data.tables import MOST_COLUMNS, Lists, StreamedTable, TableRows
 from dpmanifold.errors import Public
 
@@ -181,17 +181,12 @@ def _lists(column: Any, width: int) -> FloatArray | Lists:
 def _kind(found: Any) -> str:
     if pa.types.is_dictionary(found):
         found = found.value_type
-    if pa.types.is_integer(found):
-        # Unsigned 64-bit numbers may not fit; as ids they would have to be text.
-        return "number" if pa.types.is_uint64(found) else "whole"
-    if pa.types.is_floating(found) or pa.types.is_boolean(found) or pa.types.is_decimal(found):
-        return "number"
     if _is_list(found):
         numbers = pa.types.is_floating(_innermost(found)) or pa.types.is_integer(_innermost(found))
         return "lists" if numbers else "something else"
-    if pa.types.is_null(found) or pa.types.is_binary(found) or pa.types.is_large_binary(found):
-        return "object"
-    return "text" if pa.types.is_string(found) or pa.types.is_large_string(found) else "something else"
+    # Unsigned 64-bit numbers may not fit; as ids they would have to be text.
+    kind = arrow_kind(found)
+    return "number" if kind == "truth" or pa.types.is_uint64(found) else kind
 
 
 def _is_list(kind: Any) -> bool:

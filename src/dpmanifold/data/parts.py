@@ -12,11 +12,11 @@ from typing import cast
 from dpmanifold.data._files import bad_file
 from dpmanifold.data.archives import ArrayHeader, NpyFile, NpzFile, array_header, chosen_key
 from dpmanifold.data.csv_table import CsvTable
+from dpmanifold.data.entries import Column
 from dpmanifold.data.file_pieces import ArrayPiece, Binding, FilePiece, TablePiece, groups_in_pieces
 from dpmanifold.data.formats import loader_of, open_file
 from dpmanifold.data.parquet_table import ParquetTable
 from dpmanifold.data.pieces import Beside
-from dpmanifold.data.rows import Column
 from dpmanifold.data.stamps import Stamp
 from dpmanifold.data.tables import StreamedTable
 from dpmanifold.errors import Public

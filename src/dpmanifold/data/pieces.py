@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections.abc import Iterable, Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from dpmanifold._check import Array
 from dpmanifold.data.rows import Places, Rows
 from dpmanifold.errors import Argument, InvalidArgumentError, InvalidDataError, Public, SourceChangedError
 from dpmanifold.manifolds import Manifold
@@ -18,6 +23,7 @@ from dpmanifold.stats.inputs import is_each_record
 _BLOCK, _FEWEST = 262_144, 64
 # Blocks that make a piece of what lies in memory, or is read at any place.
 _BLOCKS_OF_PIECE = 16
+_WORDS = np.uint64
 
 
 def rows_of_block(space: Manifold) -> int:
@@ -78,6 +84,13 @@ class Beside:
                 )
 
 
+def named_or_beside(units: object, labels: object, rows: int | None) -> tuple[tuple[str | None, str | None], Beside]:
+    """Return the columns that were named as units and as labels, and what was given of them beside the records."""
+    (unit, ids), (label, classes) = asked_for(units, rows, "units"), asked_for(labels, rows, "labels")
+    return (unit, label), Beside(ids, classes)
+
+
+@dataclass(eq=False, repr=False)
 class RowsPiece(Piece):
     """A piece that reads rows, some at a time as they come, and cuts them into blocks.
 
@@ -88,13 +101,22 @@ class RowsPiece(Piece):
     beside : ids and classes of its records, where they are no columns
     start : which record of the source is its first; None where that is not known
     rows : how many it has, where that is known
+    read : returns its rows, some at a time; not asked by those that find them in another way
     """
 
-    def __init__(
-        self, name: str, places: Places, beside: Beside, start: int | None = 0, rows: int | None = None
-    ) -> None:
-        self.name, self.places, self.beside, self.start, self.rows = name, places, beside, start, rows
-        self.first = start or 0
+    name: str
+    places: Places
+    beside: Beside
+    start: int | None = 0
+    rows: int | None = None
+    read: Callable[[], Iterable[Rows]] = tuple
+
+    def __post_init__(self) -> None:
+        self.first = self.start or 0
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield blocks of bounded size of what is read."""
+        return self.cut(self.read())
 
     def cut(self, parts: Iterable[Rows], beside: Beside | None = None) -> Iterator[Block]:
         """Yield blocks of bounded size of what is read; `beside` are ids and classes that were read with it."""
@@ -129,4 +151,59 @@ class RowsPiece(Piece):
             )
 
 
-__all__ = ["Beside", "RowsPiece", "asked_for", "rows_of_block", "spans"]
+class SteadyPiece(RowsPiece):
+    """A piece that remembers what it read first: how many records, and their numbers added up.
+
+    Later passes must give the same ones, or the statistic is none of any data. The sum is of the numbers' bits, modulo
+    2^64; it tells by all odds where records were changed, and is no proof. The order may be another one, unless ids or
+    classes stand in an array beside the records: then records in another order are other people's.
+
+    Attributes
+    ----------
+    seen : that count and sum; an engine brings it back from a worker that read a copy of the piece
+    """
+
+    seen: tuple[int, int] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._lock = threading.Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _lock=threading.Lock())
+
+    def cut(self, parts: Iterable[Rows], beside: Beside | None = None) -> Iterator[Block]:
+        """Yield blocks, and refuse to end where they were others before."""
+        count, total = 0, 0
+        in_order = self.beside.units is not None or self.beside.labels is not None
+        for block in super().cut(parts, beside):
+            total = (total + _sum_of_bits(block.records, count if in_order else None)) % 2**64
+            count += len(block.records)
+            yield block
+        with self._lock:
+            before, self.seen = self.seen, (count, total)
+        if before not in (None, (count, total)):
+            raise SourceChangedError(
+                "{name} gave other records than when it was read before. Take a copy of what it reads, or make it "
+                "give the same ones each time: no sampling, no live tables; and in the same order, where ids "
+                "stand beside them.",
+                name=self.name,
+            )
+
+
+def _sum_of_bits(records: Array, first: int | None) -> int:
+    """Return the sum of the records' words, modulo 2^64; times odd numbers by their places, where `first` is one."""
+    if records.dtype.kind == "O":  # records of several shapes
+        digests = [hashlib.sha256(b"" if record is None else record.tobytes()).digest()[:8] for record in records]
+        records = np.frombuffer(b"".join(digests), dtype=_WORDS)
+    words = np.ascontiguousarray(records).view(_WORDS)
+    if first is None:
+        return int(words.sum(dtype=_WORDS))
+    sums = words.reshape(len(records), -1).sum(axis=1, dtype=_WORDS)
+    return int((sums * (2 * np.arange(first, first + len(records), dtype=_WORDS) + _WORDS(1))).sum(dtype=_WORDS))
+
+
+__all__ = ["Beside", "RowsPiece", "SteadyPiece", "asked_for", "named_or_beside", "rows_of_block", "spans"]

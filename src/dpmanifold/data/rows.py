@@ -5,34 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from dpmanifold._cells import REAL
 from dpmanifold._check import Array
-from dpmanifold.data.entries import Entries
-from dpmanifold.data.reading import Reading
+from dpmanifold.data.entries import Column, Entries
+from dpmanifold.data.readers import Reading
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.sources import Block
-
-
-class Column(NamedTuple):
-    """What is known of a column before it is read.
-
-    Attributes
-    ----------
-    name : for messages and choices
-    kind : "whole", "number", "complex", "truth", "text", "object" (anything, entry by entry) or "something else"
-    width : how many numbers each entry has, in columns of lists of one length; 0 where the type does not say it
-    """
-
-    name: str
-    kind: str
-    width: int = 1
-
-
-def alike(one: Sequence[Column], two: Sequence[Column]) -> bool:
-    """Return whether columns are the same but for what they hold: one cell may make text of a column of numbers."""
-    return [(column.name, column.width) for column in one] == [(column.name, column.width) for column in two]
 
 
 class Rows(ABC):
@@ -134,4 +113,4 @@ class Places:
         )
 
 
-__all__ = ["ArrayRows", "Column", "Places", "Rows", "alike"]
+__all__ = ["ArrayRows", "Places", "Rows"]

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from dpmanifold._check import Array, shown
 from dpmanifold._extras import optional_module
-from dpmanifold.data.pieces import Beside, asked_for, rows_of_block, spans
+from dpmanifold.data.pieces import Beside, SteadyPiece, asked_for, rows_of_block, spans
+from dpmanifold.data.readers import AS_FOUND, Wanted
 from dpmanifold.data.rows import ArrayRows, Places, Rows
-from dpmanifold.data.steady import SteadyPiece
-from dpmanifold.data.tables_in_memory import AS_FOUND, Wanted
 from dpmanifold.errors import Argument, InvalidArgumentError, InvalidDataError, Names, Public
 from dpmanifold.manifolds import Manifold
-from dpmanifold.sources import Block, Piece, Source, is_a
+from dpmanifold.sources import Piece, Source, is_a
 from dpmanifold.stats.inputs import is_each_record
 
 
@@ -84,12 +84,7 @@ class ZarrSource(Source):
     def __init__(self, array: Any, group: Any = None, wanted: Wanted = AS_FOUND) -> None:
         if array.ndim == 0:
             raise InvalidDataError("`X` must be a batch of records, got a zarr array of shape ().")
-        self._array, self._group, self._wanted = array, group, wanted
-
-    @property
-    def rows(self) -> int:
-        """How many records there are."""
-        return int(self._array.shape[0])
+        self._array, self._group, self._wanted, self.rows = array, group, wanted, int(array.shape[0])
 
     def bound(self, space: Manifold, units: object = None, labels: object = None) -> Sequence[Piece]:
         """Return pieces of whole rows of chunks, or of shards where chunks are in some."""
@@ -99,10 +94,14 @@ class ZarrSource(Source):
         # Text is of numpy's own type for it, or, where numpy has none yet, of objects.
         places.reading.try_out(array.shape[1:], "U1" if array.dtype == object else array.dtype)
         whole = int((getattr(array, "shards", None) or array.chunks)[0])
+        step = whole * max(1, rows_of_block(space) // whole)
         return [
-            ZarrPiece(array, span, whole, places, Beside(_part(beside.units, span), _part(beside.labels, span)))
-            for span in spans(self.rows, space, whole)
-        ]
+            SteadyPiece(
+                "the zarr array", places, Beside(_part(beside.units, span), _part(beside.labels, span)),
+                span[0], span[1] - span[0], partial(_parts, array, span, step),
+            )
+            for span in spans(int(array.shape[0]), space, whole)
+        ]  # fmt: skip
 
     def _ids(self, given: Any, what: str) -> Any:
         """Return ids: in an array, or in a zarr array that is read along with the records."""
@@ -128,23 +127,10 @@ class ZarrSource(Source):
         return given
 
 
-class ZarrPiece(SteadyPiece):
-    """Some rows of chunks."""
-
-    def __init__(self, array: Any, span: tuple[int, int], whole: int, places: Places, beside: Beside) -> None:
-        super().__init__("the zarr array", places, beside, span[0], span[1] - span[0])
-        self._array, self._whole, self._begin, self._size = array, whole, span[0], span[1] - span[0]
-
-    def blocks(self) -> Iterator[Block]:
-        """Yield blocks of the rows."""
-        return self.cut(self._parts())
-
-    def _parts(self) -> Iterator[Rows]:
-        """Yield whole rows of chunks, so that each chunk is decompressed once."""
-        end = self._begin + self._size
-        step = self._whole * max(1, rows_of_block(self.places.reading.space) // self._whole)
-        for start in range(self._begin, end, step):
-            yield ArrayRows(_read(self._array, start, min(start + step, end)))
+def _parts(array: Any, span: tuple[int, int], step: int) -> Iterator[Rows]:
+    """Yield whole rows of chunks, so that each chunk is decompressed once."""
+    for start in range(*span, step):
+        yield ArrayRows(_read(array, start, min(start + step, span[1])))
 
 
 class _Part:

@@ -10,6 +10,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from dpmanifold._check import Array
 from dpmanifold.manifolds import Manifold
 
@@ -64,15 +66,12 @@ class Source(ABC):
 
     Attributes
     ----------
+    rows : how many records there are, where that is known before they are read
     index : the labels of its rows, where it has some (a data frame of pandas); else None
     """
 
+    rows: int | None = None
     index: Any = None
-
-    @property
-    @abstractmethod
-    def rows(self) -> int | None:
-        """How many records there are, where that is known before they are read."""
 
     def numbers(self, name: str) -> Source | None:
         """Return a column of numbers as records of the line, in the same order; None where labels hold them as well."""
@@ -90,4 +89,88 @@ class Source(ABC):
         """
 
 
-__all__ = ["Block", "Piece", "Source"]
+class ReadThrough(Source):
+    """A source whose records are those of another one.
+
+    Parameters
+    ----------
+    source : where they come from
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._source, self.rows, self.index = source, source.rows, source.index
+
+    def numbers(self, name: str) -> Source | None:
+        """Return the other's, as they are."""
+        return self._source.numbers(name)
+
+
+class SetApart(ReadThrough):
+    """Records beside which a column of classes or of numbers stands, no part of them whoever asks for it.
+
+    A table whose columns nobody has chosen has all of them in its records, but those that are asked for by name as ids
+    or classes. Who asks for neither would get other records than who does.
+
+    Parameters
+    ----------
+    source : where they come from
+    name : of the column
+
+    Examples
+    --------
+    >>> class Table(Source):
+    ...     rows = 1
+    ...     def bound(self, space, units=None, labels=None):
+    ...         return [labels]
+    >>> SetApart(Table(), "age").bound(None), SetApart(Table(), "age").bound(None, labels="group")
+    (['age'], ['group'])
+    """
+
+    def __init__(self, source: Source, name: str) -> None:
+        super().__init__(source)
+        self._name = name
+
+    def bound(self, space: Manifold, units: object = None, labels: object = None) -> Sequence[Piece]:
+        """Return the other's pieces; blocks have the column as labels where no others are asked for."""
+        return self._source.bound(space, units, self._name if labels is None else labels)
+
+
+class ProjectedPiece(Piece):
+    """A piece of another source, read through `space.project`."""
+
+    def __init__(self, piece: Piece, space: Manifold) -> None:
+        self._piece, self._space = piece, space
+        self.name, self.rows, self.about, self.first = piece.name, piece.rows, piece.about, piece.first
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield the other's blocks, with records moved onto the space."""
+        for block in self._piece.blocks():
+            with np.errstate(all="ignore"):
+                yield block._replace(records=np.asarray(self._space.project(block.records)))
+
+
+class Projected(ReadThrough):
+    """Nearly valid records made valid as they are read, in blocks: unit length, symmetric. Each by itself.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpmanifold.manifolds import Sphere
+    >>> class Once(Piece):
+    ...     name = "here"
+    ...     def blocks(self):
+    ...         yield Block(np.array([[3.0, 0.0, 4.0]]))
+    >>> class One(Source):
+    ...     rows = 1
+    ...     def bound(self, space, units=None, labels=None):
+    ...         return [Once()]
+    >>> next(Projected(One()).bound(Sphere(2))[0].blocks()).records
+    array([[0.6, 0. , 0.8]])
+    """
+
+    def bound(self, space: Manifold, units: object = None, labels: object = None) -> Sequence[Piece]:
+        """Return the other's pieces, read through the space."""
+        return [ProjectedPiece(piece, space) for piece in self._source.bound(space, units, labels)]
+
+
+__all__ = ["Block", "Piece", "Projected", "SetApart", "Source"]
