@@ -12,7 +12,7 @@ import time
 from types import SimpleNamespace
 
 from dpmanifold.errors import LedgerError
-from dpmanifold.ledger import Ledger, settling, sqlite, standing, witness
+from dpmanifold.ledger import Ledger, settling, standing, witness
 from dpmanifold.ledger.attempts import FileAttempts
 from dpmanifold.ledger.opening import RegisteredData
 from dpmanifold.ledger.postgres import PostgresStore
@@ -20,6 +20,8 @@ from dpmanifold.ledger.settling import Settling
 from dpmanifold.ledger.standing import Standing, standing_of
 from dpmanifold.ledger.stores import Store
 from dpmanifold.privacy.amounts import added, cost_of
+from dpmanifold.storage import sqlite
+from dpmanifold.storage.database import Database
 
 BROKEN = {}
 
@@ -131,14 +133,7 @@ def leaves_the_witness_to_the_system():
 @_broken
 def leaves_commits_to_the_system():
     """A commit is written, and not synced."""
-    connected = sqlite._connected
-
-    def wrong(path):
-        connection = connected(path)
-        connection.execute("PRAGMA synchronous=OFF")
-        return connection
-
-    sqlite._connected = wrong
+    sqlite._SYNCED = "PRAGMA synchronous=OFF"
 
 
 @_broken
@@ -168,7 +163,7 @@ def tells_the_witness_at_the_end():
 @_broken
 def keeps_its_connections_over_forks():
     """A child speaks to the server by its parent's connection."""
-    Store.engine = property(lambda self: self._engine)
+    Database.engine = property(lambda self: self._engine)
 
 
 @_broken

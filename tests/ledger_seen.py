@@ -7,7 +7,6 @@ from fractions import Fraction
 
 import pytest
 
-from dpmanifold.ledger.entries import entry_faults
 from dpmanifold.privacy.amounts import amount_from_text
 
 server_when_slow = pytest.mark.parametrize(
@@ -67,7 +66,7 @@ def chain_faults(ledger):
     """Return what is wrong with the chain of a ledger's entries, in sentences; [] if nothing is."""
     entries = list(ledger.entries())
     pairs = zip(entries, [None, *entries], strict=False)
-    return [fault for entry, before in pairs for fault in entry_faults(ledger.id, entry, before)]
+    return [fault for entry, before in pairs for fault in entry.faults(ledger.id, before)]
 
 
 def ends(ledger):

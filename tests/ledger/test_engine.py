@@ -470,7 +470,7 @@ def test_sqlite_triggers_refuse_what_is_not_appending(tmp_path):
 
 
 def test_a_commit_syncs_a_log_that_is_written_ahead(tmp_path):
-    with Ledger(tmp_path / "study.db") as ledger, ledger.store._writing() as connection:
+    with Ledger(tmp_path / "study.db") as ledger, ledger.store.writing() as connection:
         assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
         assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2
 

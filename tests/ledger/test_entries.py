@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from dpmanifold.ledger.entries import BEFORE_ALL, Entry, entry_faults, hash_of, read_canonical
+from dpmanifold.ledger.entries import Entry
+from dpmanifold.storage.chain import BEFORE_ALL, read_canonical
 
 pytestmark = pytest.mark.security
 
@@ -55,22 +56,22 @@ def test_only_canonical_text_is_read(text: str) -> None:
 
 def test_the_hash_covers_the_ledger_and_every_field() -> None:
     changes = {"seq": 3, "kind": "x", "population": "x", "once": "x", "body": "x", "prev": "x"}
-    hashes = {hash_of(LEDGER, SECOND), hash_of("another", SECOND)}
-    hashes |= {hash_of(LEDGER, replace(SECOND, **{name: value})) for name, value in changes.items()}
+    hashes = {SECOND.hash_in(LEDGER), SECOND.hash_in("another")}
+    hashes |= {replace(SECOND, **{name: value}).hash_in(LEDGER) for name, value in changes.items()}
     assert len(hashes) == len(changes) + 2
     # A field that ends where another begins is no other field's beginning.
-    assert hash_of(LEDGER, replace(SECOND, kind="sp", population="endcohort")) not in hashes
+    assert replace(SECOND, kind="sp", population="endcohort").hash_in(LEDGER) not in hashes
 
 
 def test_what_is_wrong_with_an_entry_after_another_is_named() -> None:
     third = Entry.chained(LEDGER, SECOND, "lost", "cohort", None, {"spend": 2})
     pairs = [(FIRST, None), (SECOND, FIRST), (third, SECOND)]
-    assert [entry_faults(LEDGER, entry, before) for entry, before in pairs] == [[], [], []]
-    (edited,) = entry_faults(LEDGER, replace(SECOND, body='{"edited":1}'), FIRST)
+    assert [entry.faults(LEDGER, before) for entry, before in pairs] == [[], [], []]
+    (edited,) = replace(SECOND, body='{"edited":1}').faults(LEDGER, FIRST)
     assert edited.startswith("entry 2 (spend) is not what was written")
-    misplaced, unlinked = entry_faults(LEDGER, third, FIRST)
+    misplaced, unlinked = third.faults(LEDGER, FIRST)
     assert misplaced.startswith("entry 3 (lost) stands where entry 2 should")
     assert unlinked.startswith("entry 3 (lost) does not name the hash of entry 1")
-    (foreign,) = entry_faults("another", FIRST, None)
+    (foreign,) = FIRST.faults("another", None)
     assert foreign.startswith("entry 1 (created) is not what was written")
-    assert entry_faults(LEDGER, replace(SECOND, body="[]"), FIRST)[-1].endswith("no canonical JSON of a dict.")
+    assert replace(SECOND, body="[]").faults(LEDGER, FIRST)[-1].endswith("no canonical JSON of a dict.")

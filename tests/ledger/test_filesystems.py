@@ -6,8 +6,10 @@ import pathlib
 
 import pytest
 
-from dpmanifold.errors import LedgerError
-from dpmanifold.ledger.filesystems import filesystem_of, refuse_network, same_volume
+from dpmanifold.errors import DPManifoldError
+from dpmanifold.ledger import Ledger
+from dpmanifold.service.database import Database
+from dpmanifold.storage.filesystems import filesystem_of, network_of, same_volume
 
 pytestmark = pytest.mark.security
 
@@ -50,26 +52,29 @@ def mounts(tmp_path: pathlib.Path) -> pathlib.Path:
 )
 def test_the_longest_mount_point_decides(mounts: pathlib.Path, path: str, kind: str) -> None:
     assert filesystem_of(path, mounts) == kind
-    if kind in ("ext4", "xfs", "tmpfs"):
-        refuse_network(path, mounts)
-    else:
-        with pytest.raises(LedgerError, match=rf"of type {kind}, where SQLite's locks do not hold.*PostgreSQL"):
-            refuse_network(path, mounts)
+    assert network_of(path, mounts) == (None if kind in ("ext4", "xfs", "tmpfs") else kind)
 
 
 @pytest.mark.parametrize("kind", ["nfs", "nfs4", "cifs", "smb3", "9p", "fuse", "fuseblk", "fuse.x", "ceph", "lustre"])
 def test_network_file_systems_are_refused(tmp_path: pathlib.Path, kind: str) -> None:
     table = tmp_path / "mountinfo"
     table.write_text(f"1 1 8:1 / / rw - {kind} source rw\n")
-    with pytest.raises(LedgerError, match="local disk"):
-        refuse_network(tmp_path / "study.db", table)
+    assert network_of(tmp_path / "study.db", table) == kind
+
+
+@pytest.mark.parametrize("room", ["ledger.sqlite", "service.database"])
+def test_who_would_be_on_one_is_told(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, room: str) -> None:
+    monkeypatch.setattr(f"dpmanifold.{room}.network_of", lambda path: "nfs4")
+    with pytest.raises(DPManifoldError, match=r"where SQLite's locks do not hold.*local disk.*PostgreSQL"):
+        (Ledger if room == "ledger.sqlite" else Database)(tmp_path / "study.db")
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("kind", ["ext4", "xfs", "btrfs", "zfs", "overlay", "tmpfs", "apfs", "f2fs"])
 def test_local_ones_are_not(tmp_path: pathlib.Path, kind: str) -> None:
     table = tmp_path / "mountinfo"
     table.write_text(f"1 1 8:1 / / rw - {kind} source rw\n")
-    refuse_network(tmp_path / "study.db", table)
+    assert network_of(tmp_path / "study.db", table) is None
 
 
 def test_links_are_followed_to_where_the_file_is(mounts: pathlib.Path, tmp_path: pathlib.Path) -> None:
@@ -82,7 +87,7 @@ def test_links_are_followed_to_where_the_file_is(mounts: pathlib.Path, tmp_path:
 
 def test_without_a_table_nothing_is_known_and_nothing_refused(tmp_path: pathlib.Path) -> None:
     assert filesystem_of(tmp_path, tmp_path / "none") is None
-    refuse_network(tmp_path, tmp_path / "none")
+    assert network_of(tmp_path, tmp_path / "none") is None
 
 
 def test_the_table_of_this_machine_can_be_read(tmp_path: pathlib.Path) -> None:

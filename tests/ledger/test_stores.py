@@ -72,7 +72,7 @@ def test_a_draw_whose_commit_did_not_take_place_is_not_returned(ledger, cohort, 
 
 def test_a_reader_does_not_wait_for_a_writer(ledger, cohort):
     """The writer is this thread, which ends after the reader: who waited would be refused at last."""
-    with ledger.store._writing() as connection:
+    with ledger.store.writing() as connection:
         assert cohort.remaining == GDP(1.0)
         assert len(ledger.history()) == 2
         assert connection.in_transaction()
@@ -81,7 +81,7 @@ def test_a_reader_does_not_wait_for_a_writer(ledger, cohort):
 
 def test_a_writer_waits_for_another_one(ledger, cohort):
     done = []
-    with ledger.store._writing() as connection:
+    with ledger.store.writing() as connection:
         thread = threading.Thread(target=lambda: done.append(cohort.settle(order("k"), lambda receipt: b"")))
         thread.start()
         time.sleep(0.1)
@@ -101,7 +101,7 @@ def test_one_transaction_sees_one_state(ledger, cohort):
 
 
 def test_the_tables_are_those_that_the_migrations_make(ledger):
-    with ledger.store._reading() as connection:
+    with ledger.store.reading() as connection:
         found = compare_metadata(MigrationContext.configure(connection), metadata)
     assert [change for change in found if change[1].name != "alembic_version"] == []
 
@@ -109,7 +109,7 @@ def test_the_tables_are_those_that_the_migrations_make(ledger):
 def test_an_audit_misses_a_trigger(ledger_url, request, ledger, cohort):
     assert ledger.audit().ok
     if ledger.store.engine.dialect.name == "sqlite":
-        with ledger.store._writing() as connection:
+        with ledger.store.writing() as connection:
             connection.exec_driver_sql("DROP TRIGGER entries_remain")
             connection.commit()
     else:
@@ -142,7 +142,7 @@ def test_an_audit_knows_a_trigger_by_what_it_does(case, request, tmp_path):
     if case == "sqlite":
         with Ledger(tmp_path / "study.db", principal="ada") as ledger:
             assert ledger.audit().ok
-            with ledger.store._writing() as connection:
+            with ledger.store.writing() as connection:
                 for statement in OTHER_TRIGGERS[case]:
                     connection.exec_driver_sql(statement)
                 connection.commit()
@@ -284,9 +284,9 @@ def set_fsync(cluster, value):
 
 def test_commits_are_synchronous_whatever_the_role_has(cluster, postgres_url):
     with Ledger(postgres_url + "%20-csynchronous_commit%3Doff", principal="ada") as ledger:
-        with ledger.store._reading() as connection:
+        with ledger.store.reading() as connection:
             assert connection.exec_driver_sql("SHOW synchronous_commit").scalar() == "off"
-        with ledger.store._writing() as connection:
+        with ledger.store.writing() as connection:
             assert connection.exec_driver_sql("SHOW synchronous_commit").scalar() == "on"
             connection.rollback()
 

@@ -213,7 +213,7 @@ def work(accounts, database, monkeypatch):
         steps.append(statement)
 
     monkeypatch.setattr(PasswordHasher, "verify", counting)
-    sa.event.listen(database._engine, "before_cursor_execute", executed)
+    sa.event.listen(database._database.engine, "before_cursor_execute", executed)
 
     def attempt(name, password="something else"):
         steps.clear()
@@ -221,7 +221,7 @@ def work(accounts, database, monkeypatch):
         return list(steps), type(failure), str(failure)
 
     yield attempt
-    sa.event.remove(database._engine, "before_cursor_execute", executed)
+    sa.event.remove(database._database.engine, "before_cursor_execute", executed)
 
 
 def test_no_step_and_no_word_tells_which_names_there_are(accounts, work):

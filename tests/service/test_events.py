@@ -7,10 +7,10 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
-from dpmanifold.ledger.entries import BEFORE_ALL
 from dpmanifold.service import events, tables
 from dpmanifold.service.database import Database
 from dpmanifold.service.errors import Unavailable
+from dpmanifold.storage.chain import BEFORE_ALL
 from service.conftest import one_engine
 
 pytestmark = pytest.mark.security
@@ -33,7 +33,7 @@ def without_guards(database, change):
     """Do what the triggers forbid, and put them back: what is left to see is the chain."""
     with database.writing() as connection:
         sqlite = connection.dialect.name == "sqlite"
-        guards = tables.SQLITE_GUARDS if sqlite else tables.POSTGRESQL_GUARDS[1:]
+        guards = [one for one in tables.GUARDS.statements(connection) if one.startswith("CREATE TRIGGER")]
         for statement in guards:
             where = "" if sqlite else " ON service_events"
             connection.exec_driver_sql(f"DROP TRIGGER {statement.split()[2]}{where}")
@@ -170,7 +170,7 @@ def test_an_event_with_a_new_hash_is_found_by_the_next_one(log):
     with log.reading() as connection:
         service = connection.execute(sa.select(tables.facts.c.service)).scalar_one()
     forged = replace(events.page(log)[2], who="mallory")
-    edit(log, 3, who="mallory", hash=events.hash_of(service, forged))
+    edit(log, 3, who="mallory", hash=forged.hash_in(service))
     assert events.verify(log) == ["event 4 (granted) does not name the hash of event 3 before it."]
 
 

@@ -53,7 +53,7 @@ def create(
 ) -> None:
     """Make a new ledger, with its witness and the secret key of its fingerprints. Refuses one that is there."""
     from dpmanifold.ledger import Ledger
-    from dpmanifold.ledger.filesystems import same_volume
+    from dpmanifold.storage.filesystems import same_volume
 
     with Ledger.create(where, witness=witness, secret=secret, principal=principal, writer=writer) as ledger:
         facts = {"ledger": ledger.id, "where": ledger.name, "witness": str(ledger.witness.path),

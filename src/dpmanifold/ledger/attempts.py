@@ -13,14 +13,12 @@ import sys
 from typing import final
 
 from dpmanifold.errors import LedgerError
-from dpmanifold.ledger.forks import tell_of_forks
 from dpmanifold.ledger.stores import Held
 
 if sys.platform != "win32":  # where no ledger is opened: its witness refuses
     import fcntl
 
 
-@final
 class FileAttempts:
     """Attempts of one ledger, each a file in a folder.
 
@@ -96,17 +94,14 @@ class _HeldFile(Held):
     """A file that is locked while it is open; whoever drops it without a word has released it, too."""
 
     def __init__(self, path: pathlib.Path, file: io.FileIO) -> None:
+        super().__init__()
         self._path, self._file = path, file
-        tell_of_forks(self)
 
     def release(self) -> None:
         if not self._file.closed:
             with contextlib.suppress(OSError):
                 self._path.unlink()
             self._file.close()
-
-    def before_fork(self) -> None:
-        pass
 
     def after_fork_in_child(self) -> None:
         """Let go of the file: a lock that a child keeps would outlive its holder."""

@@ -16,7 +16,7 @@ from dpmanifold.errors import DPManifoldError
 from dpmanifold.facts import facts_text
 from dpmanifold.ledger.beside import Beside, Lines, lost_entry
 from dpmanifold.ledger.bodies import RESTS, Numbers, many, promise_from_body
-from dpmanifold.ledger.entries import Entry, entry_faults, hash_of
+from dpmanifold.ledger.entries import Entry
 from dpmanifold.privacy import Promise
 from dpmanifold.privacy.amounts import Amount, added, amount_from_text, as_promise_up, cost_of, fits, in_words, nothing
 
@@ -201,18 +201,18 @@ class Auditor:
     def take(self, entry: Entry) -> None:
         """Look at the next entry."""
         self._count += 1
-        for fault in entry_faults(self._ledger, entry, self._before):
+        for fault in entry.faults(self._ledger, self._before):
             self._say(fault)
         self._before = entry
         if entry.once is not None:
             if hash(entry.once) in self._once:
-                self._say(f"{_name(entry)} is the second of what may happen once: {entry.once!r}.")
+                self._say(f"{entry.title} is the second of what may happen once: {entry.once!r}.")
             self._once.add(hash(entry.once))
         try:
             for fault in self._rules(entry):
-                self._say(f"{_name(entry)} {fault}")
+                self._say(f"{entry.title} {fault}")
         except (KeyError, TypeError, ValueError, AttributeError, DPManifoldError):
-            self._say(f"{_name(entry)} cannot be read: its body is not that of such an entry.")
+            self._say(f"{entry.title} cannot be read: its body is not that of such an entry.")
 
     def verdict(self, beside: Beside) -> Audit:
         """Return what was found."""
@@ -242,7 +242,7 @@ class Auditor:
         kind = entry.kind
         if kind == "recovered":
             lost = lost_entry(entry)
-            if lost.hash != hash_of(self._ledger, lost) or lost.population != entry.population:
+            if lost.hash != lost.hash_in(self._ledger) or lost.population != entry.population:
                 yield "stands for an entry that was never in this ledger."
             kind = facts["kind"]
         match kind:
@@ -346,10 +346,6 @@ class Auditor:
 
 def _verdict(faults: int) -> str:
     return many(faults, "FAULT", "FAULTS") if faults else "no fault found"
-
-
-def _name(entry: Entry) -> str:
-    return f"entry {entry.seq} ({entry.kind})"
 
 
 __all__ = ["Audit", "Totals", "audited"]

@@ -51,7 +51,7 @@ class Beside:
             self._missing.append(entry)
             return
         for lacking in self._missing:
-            self.faults.append(f"entry {lacking.seq} ({lacking.kind}) is not in the witness, and later ones are.")
+            self.faults.append(f"{lacking.title} is not in the witness, and later ones are.")
         self._missing.clear()
 
     def finish(self) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import uuid
 from typing import Any
@@ -17,7 +16,6 @@ from dpmanifold.ledger.stores import Store
 from dpmanifold.ledger.witness import Witness
 
 FORMAT = "dpmanifold ledger 1"
-_MODE = 0o640
 
 
 def created(store: Store, places: Places, principal: str) -> Entry:
@@ -49,15 +47,6 @@ def created(store: Store, places: Places, principal: str) -> Entry:
         return writer.append("created", "", "created", body)
 
     return store.write(ledger, begin)
-
-
-def new_file(places: Places) -> None:
-    """Make the file of a ledger where there is none, for its owner and readable by its group, as the witness is."""
-    if places.is_address:
-        return
-    places.refuse_remains()
-    with contextlib.suppress(OSError):  # there already; where it cannot be made, the store says so
-        os.close(os.open(places.where, os.O_CREAT | os.O_EXCL | os.O_RDWR, _MODE))
 
 
 def refuse_remains(places: Places) -> None:

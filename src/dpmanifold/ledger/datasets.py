@@ -8,7 +8,8 @@ from typing import Any, NamedTuple, final
 
 from dpmanifold.ledger.bodies import now
 from dpmanifold.ledger.chain import Reader, Writer
-from dpmanifold.ledger.entries import Entry, sha256_of
+from dpmanifold.ledger.entries import Entry
+from dpmanifold.storage.chain import sha256_of
 
 _UNNAMED = "data-"  # and the beginning of the digest
 

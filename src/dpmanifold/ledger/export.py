@@ -17,7 +17,9 @@ from dpmanifold.files import whole_file
 from dpmanifold.ledger.auditing import Audit, audited
 from dpmanifold.ledger.beside import Lines
 from dpmanifold.ledger.bodies import now
-from dpmanifold.ledger.entries import BEFORE_ALL, Entry, canonical, read_canonical
+from dpmanifold.ledger.entries import Entry
+from dpmanifold.privacy.accounts import canonical_json
+from dpmanifold.storage.chain import BEFORE_ALL, read_canonical
 
 FORMAT = "dpmanifold ledger export 1"
 
@@ -51,7 +53,7 @@ def write_export(path: str | os.PathLike[str], ledger: str, head: Entry, entries
         "time": now(),
     }
     with whole_file(path) as file:
-        file.write(canonical(header) + "\n")
+        file.write(canonical_json(header) + "\n")
         for entry in entries:
             if entry.seq > head.seq:
                 break

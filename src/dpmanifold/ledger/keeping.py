@@ -11,13 +11,13 @@ from dpmanifold.ledger.auditing import Audit, audited
 from dpmanifold.ledger.chain import Reader, Writer
 from dpmanifold.ledger.entries import Entry
 from dpmanifold.ledger.export import write_export
-from dpmanifold.ledger.filesystems import same_volume
 from dpmanifold.ledger.receipts import Compared, Pages, compared
 from dpmanifold.ledger.reconciling import Reconciled, recover
 from dpmanifold.ledger.schema import found_by
 from dpmanifold.ledger.stores import Store
 from dpmanifold.ledger.witness import Witness
 from dpmanifold.privacy.accounts import checked_text
+from dpmanifold.storage.filesystems import same_volume
 
 T = TypeVar("T")
 
@@ -66,7 +66,7 @@ class Keeping(ABC):
                 if content is not None:
                     kept[entry.seq] = content
                 if _found_by(entry) not in (filed, None):
-                    misfiled.append(f"entry {entry.seq} ({entry.kind}) is filed under what it does not say.")
+                    misfiled.append(f"{entry.title} is filed under what it does not say.")
                 yield entry
 
         guards = [

@@ -12,14 +12,14 @@ from dpmanifold._check import positive_int, shown
 from dpmanifold.errors import InvalidArgumentError, LedgerError
 from dpmanifold.ledger.bodies import now, promise_from_body, promise_to_body
 from dpmanifold.ledger.chain import Reader, Writer
-from dpmanifold.ledger.creating import created, facts_of_ledger, new_file, refuse_remains
+from dpmanifold.ledger.creating import created, facts_of_ledger, refuse_remains
 from dpmanifold.ledger.entries import Entry
 from dpmanifold.ledger.fingerprints import fingerprint, key_check, read_key
 from dpmanifold.ledger.history import History
 from dpmanifold.ledger.keeping import Keeping
 from dpmanifold.ledger.places import Places
 from dpmanifold.ledger.population import Population, cap_of, checked_label, checked_name
-from dpmanifold.ledger.postgres import SCHEMES, PostgresStore
+from dpmanifold.ledger.postgres import PostgresStore
 from dpmanifold.ledger.sqlite import SqliteStore
 from dpmanifold.ledger.stores import Store
 from dpmanifold.ledger.witness import Witness
@@ -89,7 +89,7 @@ class Ledger(Keeping):
             raise
 
     def _open(self, reason: str | None) -> None:
-        new_file(self._places)
+        self._places.refuse_remains()
         self.store.prepare()
         first = self._entry(1) or created(self.store, self._places, self.principal)
         facts = facts_of_ledger(first)
@@ -143,7 +143,7 @@ class Ledger(Keeping):
                 raise InvalidArgumentError(f"there is a ledger {store.name} already, or another database. Open it.")
             who = cls._principal(principal)
             places = Places.of(where, witness, secret)
-            new_file(places)
+            places.refuse_remains()
             refuse_remains(places)
             store.make(writer)
             created(store, places, who)
@@ -335,12 +335,7 @@ def store_of(places: Places) -> Store:
     """Return the store for a path or an address."""
     if not places.is_address:
         return SqliteStore(pathlib.Path(places.where))
-    scheme = places.where.split("://", 1)[0]
-    if scheme in SCHEMES:
-        return PostgresStore(places.where)
-    raise InvalidArgumentError(
-        f"where must be a path, or an address that starts with postgresql://, got one that starts with {scheme}://."
-    )
+    return PostgresStore(places.where)
 
 
 def _login() -> str:

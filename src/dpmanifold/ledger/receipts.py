@@ -11,7 +11,7 @@ from dpmanifold._check import shown
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.ledger.beside import stood_for
 from dpmanifold.ledger.bodies import promise_from_body
-from dpmanifold.ledger.entries import Entry, hash_of
+from dpmanifold.ledger.entries import Entry
 from dpmanifold.ledger.export import read_export
 from dpmanifold.privacy.accounts import Receipt
 from dpmanifold.privacy.amounts import amount_from_text, as_promise_up
@@ -97,7 +97,7 @@ def receipt_faults(
             f"the receipt names entry {receipt.sequence} with the hash {receipt.hash}, and the ledger {there}: the "
             "ledger was written anew or put back to an older state since, or the receipt was edited."
         ]
-    if hash_of(ledger, entry) != entry.hash:
+    if entry.hash_in(ledger) != entry.hash:
         return [_edited(entry)]
     if entry.kind != "spend" and not (entry.kind == "recovered" and entry.facts.get("kind") == "spend"):
         return [f"entry {receipt.sequence}, which the receipt names, paid for nothing: it is of kind {entry.kind}."]
@@ -120,7 +120,7 @@ def _payment(receipt: Receipt, entry_at: EntryAt, recovered: Callable[[], Iterab
 
 
 def _edited(entry: Entry) -> str:
-    return f"entry {entry.seq} ({entry.kind}) is not what was written: its hash is of something else."
+    return f"{entry.title} is not what was written: its hash is of something else."
 
 
 def _same_total(receipt: Receipt, entry: Entry) -> bool:
@@ -176,7 +176,7 @@ def _release_faults(releases: Sequence[Release], receipt: Receipt, pages: Pages)
         return faults, "which data, and that it is what was drawn: the payment was recovered, and no results ever are"
     faults += _number_faults(releases, spend, pages)
     drawn = pages.once(f"outcome:{receipt.sequence}")
-    if drawn is not None and hash_of(pages.ledger, drawn) != drawn.hash:
+    if drawn is not None and drawn.hash_in(pages.ledger) != drawn.hash:
         return [*faults, _edited(drawn)], ""
     if drawn is None or drawn.kind != "drawn":
         return [*faults, "nothing was drawn for the entry that the receipt names, or it was lost."], ""
@@ -211,7 +211,7 @@ def _number_faults(releases: Sequence[Release], spend: Entry, pages: Pages) -> l
     sets = [entry for entry in entries if entry is not None]
     if len(sets) < len(entries):
         return [f"entry {spend.seq} paid for data that the ledger does not have."]
-    changed = [_edited(entry) for entry in sets if hash_of(pages.ledger, entry) != entry.hash]
+    changed = [_edited(entry) for entry in sets if entry.hash_in(pages.ledger) != entry.hash]
     if changed:
         return changed
     found, facts = [release.n for release in releases], [entry.facts["facts"] for entry in sets]

@@ -15,7 +15,7 @@ from typing import NoReturn
 from dpmanifold.errors import LedgerError
 from dpmanifold.ledger.bodies import RESTS, Numbers
 from dpmanifold.ledger.chain import Reader, Row
-from dpmanifold.ledger.entries import Entry, hash_of
+from dpmanifold.ledger.entries import Entry
 from dpmanifold.ledger.schema import found_by
 
 
@@ -30,7 +30,7 @@ def believed(ledger: str, row: Row) -> Entry:
 
 def refuse_edited(ledger: str, entry: Entry) -> None:
     """Refuse an entry whose hash is of something else."""
-    if entry.hash != hash_of(ledger, entry):
+    if entry.hash != entry.hash_in(ledger):
         _refuse(entry, "is not what was written")
 
 
@@ -88,7 +88,7 @@ _OTHER_HANDS = (
 
 
 def _refuse(entry: Entry, fault: str) -> NoReturn:
-    raise LedgerError(f"entry {entry.seq} ({entry.kind}) {fault}: {_OTHER_HANDS}")
+    raise LedgerError(f"{entry.title} {fault}: {_OTHER_HANDS}")
 
 
 __all__ = ["believed", "refuse_edited", "refuse_hidden", "rests_on"]

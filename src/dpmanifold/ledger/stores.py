@@ -7,31 +7,34 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import os
-from abc import ABC, abstractmethod
+import sqlite3
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Self, TypeVar, final
+from typing import TypeVar, final
 
-from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from dpmanifold.errors import LedgerError
 from dpmanifold.ledger.chain import Reader, Writer
 from dpmanifold.ledger.entries import Entry
+from dpmanifold.ledger.migrations import revision_of
+from dpmanifold.ledger.migrations.versions.r0001_entries import POSTGRESQL, SQLITE
+from dpmanifold.storage.database import Database
+from dpmanifold.storage.forks import Forkable
+from dpmanifold.storage.sqlite import is_busy
+from dpmanifold.storage.triggers import Triggers
 
 T = TypeVar("T")
 
 _PAGE = 1000  # entries read at a time where all of them are
+PATIENCE = 60.0
+"""Seconds that a transaction waits for the others; each takes a few milliseconds."""
 
-_abandoned: list[object] = []
-
-
-def abandon(inherited: object) -> None:
-    """Keep something for good that a fork left in this process: closing it would end the parent's session."""
-    _abandoned.append(inherited)
+GUARDS = Triggers(("entries", "results"), SQLITE, POSTGRESQL)
+"""What keeps a ledger's tables as they are."""
 
 
-class Held(ABC):
+class Held(Forkable):
     """An attempt that is alive as long as this is not released and its process lives."""
 
     @abstractmethod
@@ -39,36 +42,13 @@ class Held(ABC):
         """End it."""
 
 
-class Store(ABC):
-    """A database with one ledger.
+class Store(Database):
+    """A database with one ledger."""
 
-    Threads may use it at the same time. After a fork the child makes connections of its own.
-
-    Parameters
-    ----------
-    name : what to call it in messages; without a password
-    """
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self._engine = self._make_engine()
-        self._process = os.getpid()
-
-    @abstractmethod
-    def _make_engine(self) -> Engine:
-        """Return the engine for this process."""
-
-    @abstractmethod
-    def _reading(self) -> contextlib.AbstractContextManager[Connection]:
-        """Open a transaction that reads one state of the ledger, and neither waits for writers nor holds them up."""
-
-    @abstractmethod
-    def _writing(self) -> contextlib.AbstractContextManager[Connection]:
-        """Open a transaction that has the ledger to itself; the caller commits it."""
-
-    @abstractmethod
     def exists(self) -> bool:
-        """Return whether there is anything where the ledger would be."""
+        """Return whether there is a ledger; a database of something else is refused."""
+        with self.in_plain_words(), self.reading() as connection:
+            return revision_of(connection) is not None and Reader(connection).entry(1) is not None
 
     @abstractmethod
     def make(self, writer: str | None) -> None:
@@ -86,40 +66,22 @@ class Store(ABC):
     def alive(self, token: str) -> bool:
         """Return whether somebody holds the attempt. No clock decides it."""
 
-    @abstractmethod
     def forget(self, token: str) -> None:
-        """Clear away what an attempt left behind whose holder is gone."""
+        """Clear away what an attempt left behind whose holder is gone, where that is more than a lock."""
 
     @abstractmethod
     def witnessing(self) -> contextlib.AbstractContextManager[None]:
         """Have the witness to oneself, among all who use this database and on whatever machine they are."""
 
-    @abstractmethod
     def broken_guards(self) -> list[str]:
         """Return the names of triggers that should keep the tables as they are, and are not there as they were made."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Give back what is open. It is opened again when it is needed."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *problem: object) -> None:
-        self.close()
-
-    @property
-    def engine(self) -> Engine:
-        """The engine of this process."""
-        if self._process != os.getpid():
-            abandon(self._engine)
-            self._engine, self._process = self._make_engine(), os.getpid()
-        return self._engine
+        with self.in_plain_words(), self.reading() as connection:
+            return GUARDS.missing(connection)
 
     @final
     def read(self, action: Callable[[Reader], T]) -> T:
         """Return what an action reads in one transaction."""
-        with self.in_plain_words(), self._reading() as connection:
+        with self.in_plain_words(), self.reading() as connection:
             return action(Reader(connection))
 
     @final
@@ -147,7 +109,7 @@ class Store(ABC):
         database cannot even be asked, the message says that this is not known.
         """
         with self.in_plain_words():
-            with self._writing() as connection:
+            with self.writing() as connection:
                 writer = Writer(connection, ledger)
                 value = action(writer)
                 if not writer.appended:
@@ -171,7 +133,7 @@ class Store(ABC):
         which is nobody else's: what is paid for or started carries a token.
         """
         try:
-            with self._writing() as connection:
+            with self.writing() as connection:
                 found = Reader(connection).entry(entry.seq)
                 connection.rollback()
         except SQLAlchemyError:
@@ -186,7 +148,17 @@ class Store(ABC):
         """Turn errors of the database into a LedgerError."""
         try:
             yield
-        except DBAPIError as problem:
+        except (DBAPIError, sqlite3.Error) as problem:
+            if is_busy(problem):
+                raise LedgerError(
+                    "somebody has kept the ledger to themselves for a minute. End the program that holds it (another "
+                    "tool that has the file open?), and try again."
+                ) from None
+            if isinstance(problem, sqlite3.Error):
+                raise LedgerError(
+                    f"the ledger {self.name} cannot be opened: {problem}. Give the path of a ledger, or of a new file "
+                    "in a folder that can be written to."
+                ) from None
             raise LedgerError(f"the ledger {self.name} cannot be used: {_said(problem)}") from None
         except SQLAlchemyError as problem:
             raise LedgerError(f"the ledger {self.name} cannot be used: {type(problem).__name__}.") from None

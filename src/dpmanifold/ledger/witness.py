@@ -20,7 +20,8 @@ from typing import NoReturn, final
 
 from dpmanifold.errors import LedgerError
 from dpmanifold.files import sync_file, sync_folder
-from dpmanifold.ledger.entries import BEFORE_ALL, Entry, hash_of
+from dpmanifold.ledger.entries import Entry
+from dpmanifold.storage.chain import place_after
 
 if sys.platform != "win32":
     import fcntl
@@ -164,7 +165,7 @@ class Witness:
         there = iter(read(1))
         for number, line in self._numbered(size):
             before = lost[-1] if lost else common
-            if line is None or line.hash != hash_of(self.ledger, line):
+            if line is None or line.hash != line.hash_in(self.ledger):
                 self._refuse(f"has a line {number} that is no entry of this ledger. {_PUT_BACK}")
             if before is not None and line.seq <= before.seq:
                 first = before.seq - len(lost)  # the last that both have
@@ -173,7 +174,7 @@ class Witness:
                     common = self._entry_before(line, read)
                     there = iter(read(line.seq))
                 before = lost[-1] if lost else common
-            if (line.seq, line.prev) != ((1, BEFORE_ALL) if before is None else (before.seq + 1, before.hash)):
+            if (line.seq, line.prev) != place_after(before):
                 self._refuse(f"has a line {number} that does not follow the one before it. {_PUT_BACK}")
             if not lost and next(there, None) == line:
                 common = line
@@ -242,10 +243,9 @@ class Witness:
         """
         content = bytearray()
         for entry in entries:
-            seq, prev = (1, BEFORE_ALL) if before is None else (before.seq + 1, before.hash)
-            if entry.seq != seq or entry.prev != prev or entry.hash != hash_of(self.ledger, entry):
+            if not entry.follows(self.ledger, before):
                 raise LedgerError(
-                    f"entry {entry.seq} ({entry.kind}) of the database does not follow the one before it: the database "
+                    f"{entry.title} of the database does not follow the one before it: the database "
                     "was written to by other hands. Run the audit command (dpm ledger audit)."
                 )
             content += entry.line().encode("ascii") + b"\n"
@@ -263,7 +263,7 @@ class Witness:
         entry = _entry(line)
         if entry is None:
             self._refuse(f"has a last line that is no entry. {_PUT_BACK}")
-        if entry.hash != hash_of(self.ledger, entry):
+        if entry.hash != entry.hash_in(self.ledger):
             self._refuse("belongs to another ledger, or its last line was edited. Give the path of this ledger's.")
         return entry
 

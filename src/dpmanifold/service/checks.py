@@ -18,13 +18,13 @@ from sqlalchemy import func, select
 
 from dpmanifold.errors import DPManifoldError
 from dpmanifold.ledger import Ledger
-from dpmanifold.ledger.filesystems import same_volume
 from dpmanifold.ledger.fingerprints import KEY_BYTES
 from dpmanifold.service import beats, events, tables
 from dpmanifold.service.database import Database
 from dpmanifold.service.processes import SAME_USER
 from dpmanifold.service.service import PRINCIPAL
 from dpmanifold.service.settings import UNIX, Settings
+from dpmanifold.storage.filesystems import same_volume
 
 OK, NOTE, FAIL = "ok", "note", "FAIL"
 _PACKAGES = ("starlette", "uvicorn", "jinja2", "argon2", "sqlalchemy", "alembic")

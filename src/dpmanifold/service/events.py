@@ -6,16 +6,14 @@ which has a witness; this log has none, so whoever keeps its last hash elsewhere
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, final
 
-from sqlalchemy import Connection, RowMapping, select, text
+from sqlalchemy import Connection, select
 
-from dpmanifold.ledger.entries import BEFORE_ALL, canonical, read_canonical, sha256_of
-from dpmanifold.ledger.guards import broken_guards
 from dpmanifold.service import tables
+from dpmanifold.storage.chain import Chained
 
 if TYPE_CHECKING:
     from dpmanifold.service.database import Database
@@ -29,19 +27,11 @@ KINDS = frozenset({
 """What can happen."""
 
 _PAGE = 1000
-_TRIGGERS = {
-    "sqlite": "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'service_events'",
-    "postgresql": """
-        SELECT tgname, pg_get_triggerdef(pg_trigger.oid, true) || ' AS ' || prosrc
-        FROM pg_trigger JOIN pg_proc ON pg_proc.oid = tgfoid
-        WHERE tgrelid = 'service_events'::regclass AND NOT tgisinternal AND tgenabled IN ('O', 'A')
-    """,
-}
 
 
 @final
 @dataclass(frozen=True)
-class Event:
+class Event(Chained):
     """Something that happened.
 
     Attributes
@@ -54,6 +44,8 @@ class Event:
     prev, hash : of the event before, 64 zeros for the first; and of this one
     """
 
+    NOUN: ClassVar[str] = "event"
+
     seq: int
     kind: str
     who: str
@@ -61,24 +53,6 @@ class Event:
     at: str
     prev: str
     hash: str
-
-    @functools.cached_property
-    def facts(self) -> dict[str, Any]:
-        """What the body says; a ValueError where it is no canonical JSON of a dict."""
-        found = read_canonical(self.body)
-        if not isinstance(found, dict):
-            raise ValueError("not canonical JSON of a dict")
-        return found
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return its fields, for machines."""
-        names = ("seq", "kind", "who", "body", "at", "prev", "hash")
-        return {name: getattr(self, name) for name in names}
-
-
-def hash_of(service: str, event: Event) -> str:
-    """Return the hash that an event of a service must carry: it covers the service's id and the other fields."""
-    return sha256_of([service, event.seq, event.kind, event.who, event.body, event.at, event.prev])
 
 
 def record(connection: Connection, kind: str, who: str, /, **facts: str | int) -> None:
@@ -99,9 +73,7 @@ def record(connection: Connection, kind: str, who: str, /, **facts: str | int) -
     last = connection.execute(
         select(tables.events.c.seq, tables.events.c.hash).order_by(tables.events.c.seq.desc()).limit(1)
     ).one_or_none()
-    seq, prev = (1, BEFORE_ALL) if last is None else (last.seq + 1, last.hash)
-    event = Event(seq, kind, who, canonical(facts), tables.now(), prev, "")
-    event = replace(event, hash=hash_of(service, event))
+    event = Event.after(service, last, facts, kind=kind, who=who, at=tables.now())
     connection.execute(tables.events.insert(), event.to_dict())
 
 
@@ -109,7 +81,7 @@ def page(database: Database, after: int = 0, limit: int = 100) -> list[Event]:
     """Return the events behind a number, in order, at most so many."""
     asked = select(tables.events).where(tables.events.c.seq > after).order_by(tables.events.c.seq).limit(limit)
     with database.reading() as connection:
-        return [_event(row) for row in connection.execute(asked).mappings()]
+        return [Event(*row) for row in connection.execute(asked)]
 
 
 def every(database: Database, after: int = 0) -> Iterator[Event]:
@@ -127,48 +99,12 @@ def verify(database: Database) -> list[str]:
     """
     with database.reading() as connection:
         service = connection.execute(select(tables.facts.c.service)).scalar_one()
-        found = _missing_guards(connection)
+        found = [
+            f"the trigger {name} is missing, or is not the one that the service made: events could be changed."
+            for name in tables.GUARDS.missing(connection)
+        ]
     before: Event | None = None
     for event in every(database):
-        found += _faults(service, event, before)
+        found += event.faults(service, before)
         before = event
     return found if before else [*found, "the log has no events: its first one is missing."]
-
-
-def _event(row: RowMapping) -> Event:
-    return Event(**row)
-
-
-def _faults(service: str, event: Event, before: Event | None) -> list[str]:
-    name = f"event {event.seq} ({event.kind})"
-    seq, prev = (1, BEFORE_ALL) if before is None else (before.seq + 1, before.hash)
-    found = []
-    if event.seq != seq:
-        found.append(f"{name} stands where event {seq} should.")
-    if event.prev != prev:
-        whose = "a first event" if before is None else f"event {before.seq} before it"
-        found.append(f"{name} does not name the hash of {whose}.")
-    if event.hash != hash_of(service, event):
-        found.append(f"{name} is not what was written: its hash is of something else.")
-    try:
-        _ = event.facts
-    except ValueError:
-        found.append(f"{name} has a body that is no canonical JSON of a dict.")
-    return found
-
-
-def _missing_guards(connection: Connection) -> list[str]:
-    engine = connection.dialect.name
-    there = [(name, made_by) for name, made_by in connection.execute(text(_TRIGGERS[engine]))]
-    return [
-        f"the trigger {name} is missing, or is not the one that the service made: events could be changed."
-        for name in broken_guards(_wanted(engine), there)
-    ]
-
-
-def _wanted(engine: str) -> dict[str, str]:
-    if engine == "sqlite":
-        return {statement.split()[2]: statement for statement in tables.SQLITE_GUARDS}
-    function, *triggers = tables.POSTGRESQL_GUARDS
-    body = " ".join(function.split("$$")[1].split())
-    return {statement.split()[2]: f"{statement} AS {body}" for statement in triggers}

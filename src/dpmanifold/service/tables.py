@@ -24,6 +24,8 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
+from dpmanifold.storage.triggers import Triggers
+
 VERSION = 1
 """Of these tables; :meth:`Database.prepare` refuses those of another version."""
 
@@ -232,7 +234,7 @@ events = Table(
     Column("hash", Text, nullable=False),
 )
 
-SQLITE_GUARDS = (
+_SQLITE_GUARDS = (
     "CREATE TRIGGER service_events_stay BEFORE UPDATE ON service_events "
     "BEGIN SELECT RAISE(ABORT, 'events are never changed'); END",
     "CREATE TRIGGER service_events_remain BEFORE DELETE ON service_events "
@@ -243,7 +245,7 @@ SQLITE_GUARDS = (
     "OR EXISTS (SELECT 1 FROM service_events WHERE prev = NEW.prev) "
     "BEGIN SELECT RAISE(ABORT, 'an event has the number after the last one'); END",
 )
-POSTGRESQL_GUARDS = (
+_POSTGRESQL_GUARDS = (
     "CREATE FUNCTION service_refuse() RETURNS trigger LANGUAGE plpgsql AS "
     "$$ BEGIN RAISE EXCEPTION 'events are never changed'; END $$",
     "CREATE TRIGGER service_events_stay BEFORE UPDATE ON service_events "
@@ -251,4 +253,5 @@ POSTGRESQL_GUARDS = (
     "CREATE TRIGGER service_events_remain BEFORE DELETE OR TRUNCATE ON service_events "
     "FOR EACH STATEMENT EXECUTE FUNCTION service_refuse()",
 )
+GUARDS = Triggers((events.name,), _SQLITE_GUARDS, _POSTGRESQL_GUARDS)
 """What keeps events as they are, on either engine."""

@@ -6,8 +6,6 @@ import os
 import pathlib
 import re
 
-from dpmanifold.errors import LedgerError
-
 _MOUNTS = pathlib.Path("/proc/self/mountinfo")
 _ESCAPED = re.compile(rb"\\([0-7]{3})")
 
@@ -52,21 +50,20 @@ def filesystem_of(path: str | os.PathLike[str], mounts: pathlib.Path = _MOUNTS) 
     return best[1]
 
 
-def refuse_network(path: str | os.PathLike[str], mounts: pathlib.Path = _MOUNTS) -> None:
-    """Refuse a place for a SQLite file where locks and shared memory cannot be relied on.
+def network_of(path: str | os.PathLike[str], mounts: pathlib.Path = _MOUNTS) -> str | None:
+    """Return the type of the file system of a SQLite file where its locks and shared memory cannot be relied on.
 
     Parameters
     ----------
     path : of the file, which need not exist
     mounts : see :func:`filesystem_of`
+
+    Returns
+    -------
+    None where they can, or where nothing is known
     """
     kind = filesystem_of(path, mounts)
-    if kind is not None and _REFUSED.fullmatch(kind):
-        raise LedgerError(
-            f"{os.fspath(path)} would be on a file system of type {kind}, where SQLite's locks do not hold: two "
-            "programs could spend the same budget. Put the ledger on a local disk, or into PostgreSQL "
-            '(Ledger("postgresql://...")), which others reach over the network.'
-        )
+    return kind if kind is not None and _REFUSED.fullmatch(kind) else None
 
 
 def same_volume(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
@@ -87,4 +84,4 @@ def _volume(path: str | os.PathLike[str]) -> int:
     return next(place.stat().st_dev for place in (target, *target.parents) if place.exists())
 
 
-__all__ = ["filesystem_of", "refuse_network", "same_volume"]
+__all__ = ["filesystem_of", "network_of", "same_volume"]

@@ -13,11 +13,13 @@ import threading
 import weakref
 from collections import Counter
 from collections.abc import Iterator
-from typing import Protocol
 
 
-class Forkable(Protocol):
-    """Something that must not be open across a fork."""
+class Forkable:
+    """Something that must not be open across a fork; its methods are called when this process forks."""
+
+    def __init__(self) -> None:
+        _known.add(self)
 
     def before_fork(self) -> None:
         """Close what is open; called while nothing is in use."""
@@ -61,6 +63,7 @@ class _Gate:
 
 _gate = _Gate()
 _known: weakref.WeakSet[Forkable] = weakref.WeakSet()
+_abandoned: list[object] = []
 
 
 @contextlib.contextmanager
@@ -74,9 +77,9 @@ def no_fork() -> Iterator[None]:
         gate.leave()
 
 
-def tell_of_forks(thing: Forkable) -> None:
-    """Call the methods of something, as long as it lives, when this process forks."""
-    _known.add(thing)
+def abandon(inherited: object) -> None:
+    """Keep something for good that a fork left in this process: closing it would end the parent's session."""
+    _abandoned.append(inherited)
 
 
 def _before() -> None:

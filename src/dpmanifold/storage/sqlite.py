@@ -1,0 +1,167 @@
+"""A database in one SQLite file, written ahead and synced at every commit."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+import sqlite3
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from typing import TypeVar, final
+
+from sqlalchemy import Connection, Engine, NullPool, create_engine, event
+from sqlalchemy.exc import OperationalError
+
+from dpmanifold.storage.database import Database
+from dpmanifold.storage.forks import Forkable, no_fork
+
+T = TypeVar("T")
+
+_PAUSE = 0.005
+
+
+class SqliteDatabase(Database):
+    """A file that is written ahead.
+
+    Connections last for one transaction. One more is kept open and does nothing: without it every transaction would
+    be the last to close the file, which has SQLite copy the log into it.
+
+    Parameters
+    ----------
+    path : of the file; made where there is none
+    patience : as for every :class:`Database`
+    mode : who may use a new file
+    """
+
+    def __init__(self, path: pathlib.Path, patience: float, mode: int) -> None:
+        self.path = path
+        self._keeper = _Keeper(path, patience, mode)
+        super().__init__(str(path), patience)
+        weakref.finalize(self, self._keeper.close)
+
+    def reading(self) -> contextlib.AbstractContextManager[Connection]:
+        """Open a transaction that sees one state and changes nothing."""
+        return self._begun("BEGIN")
+
+    def writing(self) -> contextlib.AbstractContextManager[Connection]:
+        """Open a transaction that no other one writes beside."""
+        return self._begun("BEGIN IMMEDIATE")
+
+    def close(self) -> None:
+        """Close the file."""
+        with no_fork():
+            self._keeper.close()
+
+    def _make_engine(self) -> Engine:
+        engine = create_engine("sqlite://", creator=self._keeper.connect, poolclass=NullPool, hide_parameters=True)
+
+        @event.listens_for(engine, "begin")
+        def begin(connection: Connection) -> None:
+            connection.exec_driver_sql(connection.get_execution_options().get("begin", "BEGIN"))
+
+        return engine
+
+    @contextlib.contextmanager
+    def _begun(self, how: str) -> Iterator[Connection]:
+        with no_fork():
+            self._keeper.open()
+            with patiently(lambda: self._begin(how), self.patience) as connection:
+                yield connection
+
+    def _begin(self, how: str) -> Connection:
+        connection = self.engine.connect().execution_options(begin=how)
+        try:
+            connection.begin()
+            if how == "BEGIN":
+                connection.exec_driver_sql("SELECT 1 FROM sqlite_master LIMIT 1")  # from here on, it is one state
+                connection.exec_driver_sql("PRAGMA query_only=ON")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+@final
+class _Keeper(Forkable):
+    """Opens the file, and keeps one connection to it."""
+
+    def __init__(self, path: pathlib.Path, patience: float, mode: int) -> None:
+        super().__init__()
+        self._path, self._patience, self._mode = path, patience, mode
+        self._lock = threading.Lock()
+        self._connection: sqlite3.Connection | None = None
+
+    def connect(self) -> sqlite3.Connection:
+        """Open the file so that what is committed is on the disk, or refuse."""
+        with contextlib.suppress(OSError):  # it is there, or SQLite will say what is wrong
+            os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, self._mode))
+        connection = sqlite3.connect(self._path, timeout=self._patience, isolation_level=None, check_same_thread=False)
+        try:
+            # SQLite waits for writers, and not for those who ask for this at the same time.
+            asked = patiently(lambda: connection.execute("PRAGMA journal_mode=WAL"), self._patience)
+            mode = asked.fetchone()[0]
+            if mode != "wal":
+                raise sqlite3.OperationalError(
+                    f"it cannot be written ahead, SQLite answered journal_mode {mode}: put it on a disk of this machine"
+                )
+            connection.executescript(_SYNCED)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def open(self) -> None:
+        with self._lock:
+            if self._connection is None:
+                self._connection = patiently(self._opened, self._patience)
+
+    def _opened(self) -> sqlite3.Connection:
+        connection = self.connect()
+        try:
+            connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()  # the log is open from here on
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def close(self) -> None:
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+    def before_fork(self) -> None:
+        self.close()
+
+    def after_fork_in_child(self) -> None:
+        self._lock = threading.Lock()
+
+
+# Full sync also where fsync leaves data in the drive's cache (macOS).
+_SYNCED = """
+    PRAGMA synchronous=FULL;
+    PRAGMA fullfsync=ON;
+    PRAGMA checkpoint_fullfsync=ON;
+    PRAGMA foreign_keys=ON;
+"""
+
+
+def patiently(action: Callable[[], T], patience: float) -> T:
+    """Do something again while others have the file to themselves; SQLite does not always wait by itself."""
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            return action()
+        except (sqlite3.OperationalError, OperationalError) as problem:
+            if not is_busy(problem) or time.monotonic() > deadline:
+                raise
+        time.sleep(_PAUSE)
+
+
+def is_busy(problem: Exception) -> bool:
+    """Return whether SQLite says that others have the file to themselves."""
+    said = getattr(problem, "orig", problem)
+    return isinstance(said, sqlite3.OperationalError) and ("locked" in str(said) or "busy" in str(said))
