@@ -48,7 +48,7 @@ class Book:
         return self.add("cap", name, None, body | changes)
 
     def grant(self, who: str, promise: Promise, name: str = "cohort") -> Entry:
-        return self.add("grant", name, None, {"principal": who, "promise": promise_to_body(promise), "time": TIME})
+        return self.add("grant", name, None, {"principal": who, "privacy": promise_to_body(promise), "time": TIME})
 
     def spend(self, key: str, promise: Promise, who: str = "ada", name: str = "cohort", **changes: Any) -> Entry:
         cost = cost_of(promise, self.caps[name])
@@ -56,10 +56,10 @@ class Book:
         self.mine[name, who] = added(self.mine.get((name, who), nothing(self.caps[name])), cost)
         rests = {"cap": ("cap", ""), "spend": ("spend", ""), "own": ("spend", who), "grant": ("grant", who)}
         body = {
-            "rests on": {of: self.last.get((name, *kind), 0) for of, kind in rests.items()},
+            "rests_on": {of: self.last.get((name, *kind), 0) for of, kind in rests.items()},
             "principal": who, "key": key, "request": "0" * 64, "label": key, "statistic": "mean", "datasets": [],
-            "promise": promise_to_body(promise), "cost": amount_to_text(cost),
-            "spent": amount_to_text(self.totals[name]), "of grant": amount_to_text(self.mine[name, who]), "time": TIME,
+            "privacy": promise_to_body(promise), "cost": amount_to_text(cost),
+            "spent": amount_to_text(self.totals[name]), "of_grant": amount_to_text(self.mine[name, who]), "time": TIME,
         }  # fmt: skip
         return self.add("spend", name, f"key:{name}:{who}:{key}", body | changes)
 

@@ -35,7 +35,7 @@ def test_every_bound_names_a_page_that_exists():
             if function.__name__ == "of_average"
             else function(ball, 10)
         )
-        assert (ROOT / bound.proof).is_file()
+        assert (ROOT / "docs" / "theory" / f"{bound.proof}.md").is_file()
 
 
 def pages():

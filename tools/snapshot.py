@@ -345,7 +345,7 @@ class Asking:
 
 def _request(entry: Any) -> Any:
     facts = entry.facts
-    return {key: facts[key] for key in ("request", "promise", "privacy", "label", "what") if key in facts}
+    return {key: facts[key] for key in ("request", "privacy", "label", "what") if key in facts}
 
 
 def results(dpm: Any) -> Iterator[tuple[str, Any]]:

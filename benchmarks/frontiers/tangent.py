@@ -61,9 +61,9 @@ def refined_rows(name: str, ball: Ball, n: int, runs: int) -> list[dict[str, Any
     usual = [private_mean(X, ball, GDP(1.0), rng=seed, **asked) for seed in range(runs)]
     tangent = [private_mean(X, ball, GDP(1.0), rng=seed, **asked, **named) for seed in range(runs)]
     today, new = (float(np.mean([space.dist(truth, r.value) for r in made])) for made in (usual, tangent))
-    gap = float(np.median([r.details["tangent gap"] / r.noise_error() for r in tangent]))
-    kept = np.mean([r.details["tangent gap"] >= true_gap(X, ball, r.ball) for r in tangent])
-    taken = np.mean(["tangent gap" in r.details for r in usual])
+    gap = float(np.median([r.details["tangent_gap"] / r.noise_error() for r in tangent]))
+    kept = np.mean([r.details["tangent_gap"] >= true_gap(X, ball, r.ball) for r in tangent])
+    taken = np.mean(["tangent_gap" in r.details for r in usual])
     what = f"{name}, n = {n:,}: error of a refined mean"
     note = (
         f'stated distance {gap:.2f} of the noise, true distance below it in {kept:.0%}; "auto" took it in {taken:.0%}'

@@ -42,10 +42,8 @@ from dpmanifold.request import Request
 from dpmanifold.result import Result
 from dpmanifold.sensitivity import Sensitivity, of_mean
 from dpmanifold.statistic import DRAW_COVERED as DRAW_COVERED
-from dpmanifold.statistic import NEIGHBOURS as NEIGHBOURS
-from dpmanifold.statistic import NEIGHBOURS_BY_CLASS as NEIGHBOURS_BY_CLASS
 from dpmanifold.statistic import NOT_COVERED as NOT_COVERED
-from dpmanifold.statistic import STATISTICS, Header, Kind, Statistic, private_words
+from dpmanifold.statistic import REPLACE_ONE_UNIT, STATISTICS, Header, Kind, Statistic, private_words
 
 REFINE_SKIPPED = "no smaller ball was looked for: public numbers say that it could not help (dpm plan --refine)"
 REFINE_UNUSED = "a smaller ball was looked for, at a cost, and none was found that is worth it: the public one is used"
@@ -73,8 +71,8 @@ _LARGEST_NUMBER = 1e150
 _LARGEST_EXPONENT = 1074
 # What a comparison with public data adds to the details.
 # What a tangent mean states that stands for the Fréchet mean: how far the two can be apart.
-TANGENT_GAP = "tangent gap"
-REVEALED = frozenset({"revealed error", "revealed share clipped"})
+TANGENT_GAP = "tangent_gap"
+REVEALED = frozenset({"revealed_error", "revealed_clipped_share"})
 # Share of the units that a search for a ball leaves out by design.
 _LEFT_OUT = 0.01
 # One-sided 0.999 quantiles of noise of scale 1.
@@ -83,7 +81,7 @@ _NORMAL_TAIL = 3.0903
 # How the plain entries of a record are read; the others are objects of their own.
 _PLAIN: dict[str, Callable[[Any, str], Any]] = {
     "statistic": words, "mechanism": words, "scale": number, "rule": words, "n": whole_number, "unit": words,
-    "tol": number, "projected": flag, "private": flag, "timing": words, "neighbours": words, "arithmetic": words,
+    "tol": number, "projected": flag, "private": flag, "timing": words, "adjacency": words, "arithmetic": words,
     "version": words,
 }  # fmt: skip
 _OBJECTS = ("format", "value", "privacy", "share", "sensitivity", "ball", "draws", "steps", "details")
@@ -139,7 +137,7 @@ class Release(Result, format=FORMAT):
     projected : whether the draw was moved into the ball afterwards
     private : False if a seed or a generator was used, anything was revealed, or the data were declared public
     timing : what the running time may tell
-    neighbours : the neighbouring relation
+    adjacency : which data sets are adjacent, by name (:data:`~dpmanifold.statistic.ADJACENCY`)
     arithmetic : "exact": ideal noise was rounded to a public grid, and the promise holds for every bit (theory: exact
         noise). "float": doubles were drawn, and somebody who reads all their digits can tell more than was promised
     steps : earlier releases this one used and whose cost is included in `privacy`
@@ -169,7 +167,7 @@ class Release(Result, format=FORMAT):
     projected: bool
     private: bool
     timing: str = DRAW_COVERED
-    neighbours: str = NEIGHBOURS
+    adjacency: str = REPLACE_ONE_UNIT
     arithmetic: str = FLOAT
     steps: tuple[Release, ...] = ()
     details: dict[str, float] = field(default_factory=dict)
@@ -213,7 +211,7 @@ class Release(Result, format=FORMAT):
             ball=header.ball,
             n=header.n,
             unit=header.unit,
-            neighbours=header.neighbours,
+            adjacency=header.adjacency,
             private=header.private,
             timing=DRAW_COVERED if covered else NOT_COVERED,
             arithmetic=FLOAT if any(drawn.grid is None for drawn in draws) else EXACT,
@@ -323,7 +321,10 @@ class Release(Result, format=FORMAT):
             ("promise", f"{self.privacy} for each {self.unit}, {self.n:,} of them"),
             ("mechanism", f"{self.mechanism}, scale {self.scale:.6g} ({self.rule})"),
             ("arithmetic", self._arithmetic_told),
-            ("sensitivity", f"{self.sensitivity.value:.6g} ({self.sensitivity.bound} bound, {self.sensitivity.proof})"),
+            (
+                "sensitivity",
+                f"{self.sensitivity.value:.6g} ({self.sensitivity.bound} bound, proof: {self.sensitivity.proof})",
+            ),
             ("ball", repr(self.ball)),
         ]
         if not self.ball.is_whole:
@@ -334,7 +335,9 @@ class Release(Result, format=FORMAT):
             whose = " (of the draw in raw)" if self.shrinkage else ""
             facts.append(("noise error", f"{self.noise_error():.4g} {word}expected; {high:.4g} with 95 %{whose}"))
             facts += self._error_facts()
-        facts += [(name, f"{self.details[name]:.4g}") for name in sorted(REVEALED) if name in self.details]
+        facts += [
+            (name.replace("_", " "), f"{self.details[name]:.4g}") for name in sorted(REVEALED) if name in self.details
+        ]
         facts += [("note", text) for text in self.notes()]
         facts += receipt_facts(self)
         facts.append(("not covered", self._not_covered))
@@ -418,7 +421,7 @@ class Release(Result, format=FORMAT):
 
     def notes_on_the_ball(self) -> list[str]:
         """Say what became of a smaller ball, and what a ball that was released before cost."""
-        if "refine skipped" in self.details:
+        if "refinement_skipped" in self.details:
             return [REFINE_SKIPPED]
         if any(step.definition.kind is Kind.BALL for step in self.steps):
             return [REFINE_UNUSED] if self.clipping is None else []
@@ -454,7 +457,7 @@ class Release(Result, format=FORMAT):
             "projected": self.projected,
             "private": self.private,
             "timing": self.timing,
-            "neighbours": self.neighbours,
+            "adjacency": self.adjacency,
             "arithmetic": self.arithmetic,
             "draws": [drawn.to_dict() for drawn in self.draws],
             "steps": [step.to_dict(answers=False) for step in self.steps],
@@ -522,7 +525,7 @@ class Clipping:
     @staticmethod
     def counted(step: Release, n: int, typical: float, farthest: float) -> Clipping:
         """Return it, given how far a unit that is cut is moved, typically and at most."""
-        inside, noise = step.details["units inside"], step.details["count noise"]
+        inside, noise = step.details["units_inside"], step.details["count_noise"]
         # A Laplace count is off by more than 6.9 of its scale with probability 0.001, a normal one by 3.1.
         surely = inside - noise * (_LAPLACE_TAIL if step.share.to_dict()["kind"] == "PureDP" else _NORMAL_TAIL)
         outside = min(1.0, max((step.n - inside) / n, _LEFT_OUT))

@@ -23,7 +23,7 @@ from dpmanifold.inference.records import Conclusion
 from dpmanifold.privacy import in_plain_words
 from dpmanifold.release import NO_ERROR, RELEASED, Release
 from dpmanifold.result import Result, serves
-from dpmanifold.statistic import Kind, private_words
+from dpmanifold.statistic import ADJACENCY, Kind, private_words
 from dpmanifold.stats import verify
 from dpmanifold.stats.check import Verification
 
@@ -80,7 +80,7 @@ def html_report(result: Result) -> str:
 <p>{html.escape(base.privacy.describe())}</p>
 <p>{html.escape(in_plain_words(base.privacy))}</p>
 <p>Protected is each {html.escape(base.unit)}; there are {base.n:,}{_others(result)}.
-Two data sets count as neighbours if one differs from the other so: {html.escape(base.neighbours)}.</p>
+Adjacent data sets: {html.escape(ADJACENCY.get(base.adjacency, base.adjacency))}.</p>
 <h2>What was released</h2>
 {_tried(lambda: _released(result), "The numbers of this record cannot be shown.")}
 {_tried(lambda: _picture(result), "There is no picture of it.") if checked.ok else ""}

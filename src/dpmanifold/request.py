@@ -91,7 +91,7 @@ def option_to_json(value: Any, name: str) -> Any:
     if isinstance(value, (list, tuple)):
         return [option_to_json(entry, name) for entry in value]
     if isinstance(value, Mapping):
-        return {"by name": {key: option_to_json(entry, name) for key, entry in value.items()}}
+        return {"by_name": {key: option_to_json(entry, name) for key, entry in value.items()}}
     if isinstance(value, Result):
         return {"release": value.to_dict(answers=False)}
     if hasattr(value, "__array__") and np.asarray(value).dtype.kind in "biufc":
@@ -119,7 +119,7 @@ def _option_from_json(value: Any, name: str, read_release: Callable[[Any], Resul
             return _array(rows, name)
         case [("complex", [real, imaginary])]:
             return _array(real, name) + 1j * _array(imaginary, name)
-        case [("by name", dict(options))]:
+        case [("by_name", dict(options))]:
             return {key: _option_from_json(entry, name, read_release) for key, entry in options.items()}
     raise InvalidDataError(f"option {name!r} is nothing that the library writes")
 

@@ -49,7 +49,7 @@ def picture_of(thing: Any) -> Figure:
 class Result(ABC):
     """Something that was released, or that follows from releases alone.
 
-    A class of results names the format of its records: `class ConfidenceRegion(Result, format="dpmanifold region 1")`.
+    A class of results names the format of its records: `class ConfidenceRegion(Result, format="dpmanifold region 2")`.
     """
 
     format: ClassVar[str] = ""

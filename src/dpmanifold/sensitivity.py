@@ -39,7 +39,7 @@ class Sensitivity:
     value : the bound, in the statistic's own metric
     statistic : what it is a bound for
     bound : "sharp", "tight" or "published", from the smallest to the largest
-    proof : the page of the documentation that proves it
+    proof : the page of docs/theory that proves it, by name
     """
 
     value: float
@@ -85,7 +85,7 @@ def of_mean(ball: Ball, n: int, *, bound: str = "sharp", tol: float | None = Non
     else:
         value = 2 * r * _stretch(ball) / (n * _mean_hessian(low, (1 + 2 / n) / 4))
     # Two points of the ball are never farther apart than its diameter, computed or not.
-    return Sensitivity(min(2 * r, value + slack) * _ROUND_UP, "mean", bound, "docs/theory/mean.md")
+    return Sensitivity(min(2 * r, value + slack) * _ROUND_UP, "mean", bound, "mean")
 
 
 def of_tangent_mean(ball: Ball, n: int) -> Sensitivity:
@@ -154,7 +154,7 @@ def of_average(
 
     Examples
     --------
-    >>> round(of_average(1.0, 100, "share", "docs/theory/averages.md").value, 6)
+    >>> round(of_average(1.0, 100, "share", "averages").value, 6)
     0.02
     """
     n = positive_int(n, "n")
@@ -174,7 +174,7 @@ def _of_average(diameter: float, rounding: float, n: int, statistic: str) -> Sen
     value = diameter * _summed(n) + 2 * rounding
     if not math.isfinite(value):
         raise InvalidArgumentError("the ball is too large for double precision. Choose a smaller one.")
-    return Sensitivity(value * _ROUND_UP, statistic, "tight", "docs/theory/estimands.md")
+    return Sensitivity(value * _ROUND_UP, statistic, "tight", "estimands")
 
 
 def solver_distance(ball: Ball, n: int, *, tol: float | None = None) -> float:
@@ -211,9 +211,7 @@ def of_gradient(ball: Ball, n: int, *, bound: str = "sharp", tol: float | None =
         farthest = 2 * r * (2 - _low(ball, 2 * r))
     else:
         farthest = farthest_logs(r, ball.space.curvature[1]) if bound == "sharp" else 2 * r * _stretch(ball)
-    return Sensitivity(
-        (farthest / n + 2 * _tol(ball, n, tol)) * _ROUND_UP, "gradient", bound, "docs/theory/gradient.md"
-    )
+    return Sensitivity((farthest / n + 2 * _tol(ball, n, tol)) * _ROUND_UP, "gradient", bound, "gradient")
 
 
 def of_variance(
@@ -278,7 +276,7 @@ def of_second_moment(
     # A mean of n products of size 1 is wrong by less than this, and so is its neighbour's.
     rounding = _blocked(n) * EPS
     value = factor * reach(ball, about=about, away=away) ** 2 * (1 / n + 2 * rounding)
-    return Sensitivity(value * _ROUND_UP, "second moment", bound, "docs/theory/second-moment.md")
+    return Sensitivity(value * _ROUND_UP, "second moment", bound, "second-moment")
 
 
 def of_hessian(ball: Ball, n: int, *, about: object = None) -> Sensitivity:
@@ -301,7 +299,7 @@ def of_hessian(ball: Ball, n: int, *, about: object = None) -> Sensitivity:
             "Clip it into the ball."
         )
     value = 2 * space.hessian_diameter(far) * _summed(n)
-    return Sensitivity(value * _ROUND_UP, "hessian", "tight", "docs/theory/hessian.md")
+    return Sensitivity(value * _ROUND_UP, "hessian", "tight", "hessian")
 
 
 def _of_moment(
@@ -309,7 +307,7 @@ def _of_moment(
 ) -> Sensitivity:
     n = _checked(ball, n, bound)
     far = 2 * ball.effective_radius if bound == "published" else reach(ball, about=about, away=away)
-    return Sensitivity(far**power * _summed(n) * _ROUND_UP, statistic, bound, "docs/theory/variance.md")
+    return Sensitivity(far**power * _summed(n) * _ROUND_UP, statistic, bound, "variance")
 
 
 def reach(ball: Ball, *, about: object = None, away: float | None = None) -> float:

@@ -33,17 +33,24 @@ if TYPE_CHECKING:
     from dpmanifold.result import Result
     from dpmanifold.stats.program import Program
 
-NEIGHBOURS = "replace one unit; the number of units is public"
-NEIGHBOURS_BY_CLASS = (
-    "replace one unit by one with records in the same classes; labels, and which unit is in which class, are public"
-)
-NEIGHBOURS_WITH_LABELS = (
-    "replace one unit, its records and their classes; the number of units and the list of classes are public"
-)
-NEIGHBOURS_BY_COVARIATE = (
-    "replace one unit by one with as many records and the same covariates; covariates, and how many records a unit "
-    "has, are public"
-)
+REPLACE_ONE_UNIT = "replace-one-unit"
+REPLACE_ONE_UNIT_SAME_CLASSES = "replace-one-unit-same-classes"
+REPLACE_ONE_UNIT_AND_LABELS = "replace-one-unit-and-labels"
+REPLACE_ONE_UNIT_SAME_COVARIATES = "replace-one-unit-same-covariates"
+#: Which data sets are adjacent: the names that releases state, and what they mean.
+ADJACENCY = {
+    REPLACE_ONE_UNIT: "replace one unit; the number of units is public",
+    REPLACE_ONE_UNIT_SAME_CLASSES: (
+        "replace one unit by one with records in the same classes; labels, and which unit is in which class, are public"
+    ),
+    REPLACE_ONE_UNIT_AND_LABELS: (
+        "replace one unit, its records and their classes; the number of units and the list of classes are public"
+    ),
+    REPLACE_ONE_UNIT_SAME_COVARIATES: (
+        "replace one unit by one with as many records and the same covariates; covariates, and how many records a "
+        "unit has, are public"
+    ),
+}
 DRAW_COVERED = "a draw's steps do not depend on the data; the time of arithmetic, clipping and solving is not covered"
 NOT_COVERED = "not covered: the draw's work depends on the data"
 
@@ -115,7 +122,7 @@ class Header:
     ball : the public (or released) ball
     n, unit : how many units, and what a unit is
     privacy : what the release states: all of its steps together
-    neighbours : the neighbouring relation
+    adjacency : which data sets are adjacent, by name (:data:`~dpmanifold.statistic.ADJACENCY`)
     arithmetic : "auto", "exact" or "float", as it was asked for
     private : False where a seed or a generator is used, or the ball comes from a simulation
     group : which of several groups it is about; None where there is one
@@ -126,7 +133,7 @@ class Header:
     n: int
     privacy: Promise
     unit: str = "record"
-    neighbours: str = NEIGHBOURS
+    adjacency: str = REPLACE_ONE_UNIT
     arithmetic: str = "auto"
     private: bool = True
     group: int | None = None

@@ -272,7 +272,7 @@ def test_seeds_and_reveal_mark_the_result(run):
     run(*common, "--reveal", "--out", "revealed.json", "--html", "revealed.html")
     release = dpm.load("revealed.json")
     assert not release.private
-    assert release.details["revealed error"] > 0
+    assert release.details["revealed_error"] > 0
     assert "NOT PRIVATE" in pathlib.Path("revealed.html").read_text()
     record = json.loads(pathlib.Path("seeded.json").read_text())
     record["scale"] /= 2

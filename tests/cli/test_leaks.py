@@ -90,7 +90,7 @@ def stripped(record):
     """A record without what was released, and without what follows from what was released."""
     if isinstance(record, dict):
         about_a_release = record.get("statistic") in ("variance", "second moment", "fourth moment")
-        gone = {"value", "draws", "answers", "units inside", "reference to centre"} | (
+        gone = {"value", "draws", "answers", "units_inside", "reference_to_center"} | (
             {"scale", "sensitivity", "details"} if about_a_release else set()
         )
         if record.get("statistic") in ("radius", "median"):  # in the ball about the released mean
@@ -112,14 +112,14 @@ def follows_from_the_release(release):
         near = about(release.steps[0].steps[0])
         assert release.ball == release.steps[0].ball == near
     if release.statistic not in (*bounds, "signs", "components"):
-        assert "reference to centre" not in release.details
+        assert "reference_to_center" not in release.details
         return
     mean = release
     while mean.statistic != "mean":
         mean = mean.steps[0]
     frame, ball = release.ball.frame, release.ball
     apart = float(frame.dist(frame.origin, ball.into_frame(np.asarray(mean.value)[None])[0]))
-    assert release.details["reference to centre"] == apart
+    assert release.details["reference_to_center"] == apart
     if release.statistic in bounds:
         assert release.sensitivity == bounds[release.statistic](ball, release.n, away=apart)
 

@@ -167,7 +167,7 @@ def test_what_is_revealed_of_a_folder_is_what_is_revealed_of_a_file(stored, invo
     invoke("mean", "all.npz", "--key", "X", *words, "one.json")
     invoke("mean", "parquet", *COLUMNS, *words, "many.json")
     assert released("one.json") == released("many.json")
-    assert released("one.json")["details"]["revealed error"] > 0
+    assert released("one.json")["details"]["revealed_error"] > 0
 
 
 def test_nearly_valid_records_are_moved_block_by_block(stored, invoke):

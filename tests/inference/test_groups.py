@@ -276,7 +276,7 @@ def test_groups_that_do_not_belong_together_are_found_out(kind):
         {"a": a, "b": b, "c": replace(c, privacy=dpm.GDP(2.0))},
         {"a": a, "b": b, "c": replace(c, scale=c.scale / 2)},
         {"a": a, "b": b, "c": replace(c, unit="person")},
-        {"a": a, "b": b, "c": replace(c, neighbours="others")},
+        {"a": a, "b": b, "c": replace(c, adjacency="others")},
         {"a": a, "b": b, "c": replace(c, private=False)},
         *([{"a": a, "b": b}] if kind == "refined" else []),
     ):

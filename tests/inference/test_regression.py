@@ -139,7 +139,7 @@ def test_every_altered_number_is_noticed(public):
 
 def test_copies_of_words_are_noticed(found):
     record = json.loads(json.dumps(found.to_dict()))
-    for name, other in (("rule", "counts"), ("mechanism", "laplace"), ("unit", "person"), ("neighbours", "nobody")):
+    for name, other in (("rule", "counts"), ("mechanism", "laplace"), ("unit", "person"), ("adjacency", "nobody")):
         changed = copy.deepcopy(record)
         changed["release"][name] = other
         assert noticed(changed), name

@@ -26,7 +26,7 @@ class Year:
         total = self.spent[population] = self.spent.get(population, Fraction(0)) + Fraction(mu) ** 2
         number = self.add(
             "spend", population, principal=principal, key=key or f"key-{len(self.entries)}", label=what,
-            statistic=what, datasets=list(data), promise={"kind": "GDP", "mu": mu}, cost=[str(Fraction(mu) ** 2)],
+            statistic=what, datasets=list(data), privacy={"kind": "GDP", "mu": mu}, cost=[str(Fraction(mu) ** 2)],
             spent=[str(total)],
         )  # fmt: skip
         if end is not None:
@@ -47,7 +47,7 @@ def year():
     found.add("created", "")
     found.add("population", cap={"kind": "GDP", "mu": "0.8"}, unit="participant")
     found.add("dataset", id="dti@1", name="dti", version=1, n=412, unit="participant")
-    found.add("grant", principal="ben", promise={"kind": "GDP", "mu": "0.5"}, reason="thesis")
+    found.add("grant", principal="ben", privacy={"kind": "GDP", "mu": "0.5"}, reason="thesis")
     found.spend("0.3", key="mean-v1")
     found.spend("0.4", "variance", principal="ben", end="lost")
     found.add("cap", cap={"kind": "GDP", "mu": "1"}, was={"kind": "GDP", "mu": "0.8"}, reason="second consent")

@@ -116,11 +116,11 @@ def test_a_chain_that_was_written_anew_is_found_by_the_witness_and_by_receipts(b
     [
         ({"cost": ["1/100"]}, "does not cost what its promise costs"),
         ({"spent": ["1/100"]}, "states a total that is not the one before and its cost"),
-        ({"of grant": ["1/100"]}, "states a total of bob that is not"),
-        ({"promise": {"kind": "GDP", "mu": "0.1"}}, "does not cost what its promise costs"),
+        ({"of_grant": ["1/100"]}, "states a total of bob that is not"),
+        ({"privacy": {"kind": "GDP", "mu": "0.1"}}, "does not cost what its promise costs"),
         ({"principal": "eve"}, "is by eve, who had no grant"),
         ({"cost": [0]}, "cannot be read"),
-        ({"promise": {"kind": "Magic"}}, "cannot be read"),
+        ({"privacy": {"kind": "Magic"}}, "cannot be read"),
     ],
 )
 def test_wrong_sums_are_named_although_the_chain_holds(book: Book, changes: dict[str, Any], fault: str) -> None:
@@ -253,7 +253,7 @@ def test_an_export_that_was_edited_is_found_out(book: Book, export: pathlib.Path
 
 
 @pytest.mark.parametrize(
-    "content", ["", "{}\n", "[1]\n", "text\n", "\xe9\n", '{"format":"dpmanifold ledger export 1"}\n']
+    "content", ["", "{}\n", "[1]\n", "text\n", "\xe9\n", '{"format":"dpmanifold ledger export 2"}\n']
 )
 def test_what_is_no_export_is_refused(tmp_path: pathlib.Path, content: str) -> None:
     (tmp_path / "other").write_text(content, encoding="latin-1")

@@ -572,7 +572,7 @@ def test_a_survey_counts_what_is_public():
         "n": 30,
         "unit": "unit",
         "classes": {"list": ["a", "b"]},
-        "units by class": [30, 30],
+        "units_by_class": [30, 30],
         "touched": 2,
     }
     assert survey(cut(X, 3), BALL, units=IDS, labels=np.array(LABELS), classes=CLASSES).facts == found.facts

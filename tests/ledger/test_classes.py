@@ -16,7 +16,7 @@ def test_a_ledger_pays_for_a_discriminant_and_knows_it_again(ledger):
     X, y = rng.normal(0.0, 0.5, (60, 2)), np.array(["a", "b"])[np.arange(60) % 2]
     people = ledger.population("cohort", cap=dpm.GDP(3.0), unit="record")
     data = people.register("study", X, BALL, units=dpm.EACH_RECORD, labels=y, classes=["a", "b"], labels_public=False)
-    assert "units by class" not in data.facts
+    assert "units_by_class" not in data.facts
     found = dpm.private_lda(data, None, BALL, dpm.GDP(1.0), units=None, classes=["a", "b"], budget=people, key="k")
     assert not ledger.compared(found).faults
     late = people.dataset("study", X, labels=y)

@@ -194,7 +194,7 @@ def test_what_was_registered_before_is_known_by_the_same_bytes():
     assert beside.facts == found[0].facts == {"space": "Euclidean(2)", "n": 6, "unit": "unit"}
     account = MemoryAccount(CAP)
     asked(points, account, line, ball, units=ids, covariate_range=(0, 2))
-    assert account.orders[0].request_hash[:16] == "2ef965dd333dbbc3"
+    assert account.orders[0].request_hash[:16] == "35ec3c8c5410e112"
 
 
 # -------------------------------------------------------------------- refused, and lost

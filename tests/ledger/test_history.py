@@ -89,7 +89,7 @@ def test_a_recovered_spend_is_a_lost_release():
     found = Year()
     found.add(
         "recovered", kind="spend", principal="ada", key="k", label="mean", statistic="mean", datasets=["dti@1"],
-        promise={"kind": "GDP", "mu": "0.5"}, cost=["1/4"], spent=["1/4"], reason="restored",
+        privacy={"kind": "GDP", "mu": "0.5"}, cost=["1/4"], spent=["1/4"], reason="restored",
     )  # fmt: skip
     line = found.history().releases[0]
     assert (line.state, line.recovered) == ("lost", True)
@@ -99,7 +99,7 @@ def test_a_recovered_spend_is_a_lost_release():
 def test_an_approximate_cap_is_as_full_as_its_fuller_half():
     body = {
         "principal": "ada", "key": "k", "label": "mean", "statistic": "mean", "datasets": [], "time": "2026-01-01",
-        "promise": {"kind": "ApproxDP", "epsilon": "0.1", "delta": "5e-7"}, "cost": ["1/10", "1/2000000"],
+        "privacy": {"kind": "ApproxDP", "epsilon": "0.1", "delta": "5e-7"}, "cost": ["1/10", "1/2000000"],
         "spent": ["1/10", "1/2000000"],
     }  # fmt: skip
     entry = Entry.chained("a-ledger", None, "spend", "cohort", None, body)

@@ -98,9 +98,9 @@ def test_the_audit_checks_what_spends_rest_on(name):
     book.release("one", GDP(0.1))
     last = book.release("two", GDP(0.1))
     assert audited(LEDGER, book.entries, book.results.get).ok
-    rests = last.facts["rests on"]
+    rests = last.facts["rests_on"]
     assert all(rests.values())
-    wrong = book.rechained(last.seq, **{"rests on": rests | {name: rests[name] - 1}})
+    wrong = book.rechained(last.seq, **{"rests_on": rests | {name: rests[name] - 1}})
     assert [fault for fault in audited(LEDGER, wrong, book.results.get).faults if "decided about it" in fault]
 
 
@@ -118,7 +118,7 @@ def test_a_spend_that_was_put_back_rests_on_what_is_there(tmp_path):
     path.write_bytes(kept)
     with Ledger(path, principal="ada", reconcile="a disk failed") as ledger:
         ledger.population(POPULATION).settle(order("c"), lambda receipt: b"drawn")
-        rests = [entry.facts["rests on"] for entry in ledger.entries() if entry.facts.get("cost")]
+        rests = [entry.facts["rests_on"] for entry in ledger.entries() if entry.facts.get("cost")]
         assert [found["spend"] for found in rests] == [0, 3, 6]
         assert ledger.audit().ok
         wrong = [replace(entry, hash="0" * 64) for entry in ledger.entries()]

@@ -305,7 +305,7 @@ def test_nothing_is_drawn_in_doubles(rooms, ada):
 
 
 def test_slots_grow_with_what_is_drawn():
-    facts = {"n": 200, "units by class": [100, 100], "touched": 1}
+    facts = {"n": 200, "units_by_class": [100, 100], "touched": 1}
     some = SimpleNamespace(n=200, facts=facts, covariate=None)
     mean, region = map(query_named, ("mean", "region"))
     assert duration(region, some, 1400, 10.0) > 100 > duration(mean, some, 1400, 10.0)

@@ -71,7 +71,7 @@ def test_a_table_with_all_that_is_beside(service, root):
     assert found.message == "Registered as all@1. All records lie in the ball."
     known = next(one for one in service.ledger.population("cohort").datasets() if one.id == "all@1")
     assert known.n == 20
-    assert known.facts["units by class"] == [10, 10]
+    assert known.facts["units_by_class"] == [10, 10]
     assert known.about["invalid"] == "center"
     columns = canonical.open_folder(registering.folder_of(service, "cohort", "all@1"))
     assert np.array_equal(columns.records.reshape(40, 4)[:, 0], tensors(40)[:, 0, 0])
@@ -156,7 +156,7 @@ def test_private_labels_are_counted_nowhere(service, root):
         labels_public=False,
     )  # fmt: skip
     assert found.state == "done", found.message
-    assert "units by class" not in service.ledger.population("cohort").datasets()[-1].facts
+    assert "units_by_class" not in service.ledger.population("cohort").datasets()[-1].facts
 
 
 # ------------------------------------------------------------------------------------------- what is refused

@@ -21,9 +21,8 @@ from dpmanifold import EACH_RECORD, GDP, SPD, Ball, Euclidean, InvalidDataError,
 from dpmanifold.features import ClassMoments, FeatureMap, JointMoments, MarkedMoments
 from dpmanifold.manifolds import space_from_text
 from dpmanifold.mechanisms import MECHANISMS
-from dpmanifold.release import NEIGHBOURS, NEIGHBOURS_BY_CLASS
 from dpmanifold.result import result_from_dict
-from dpmanifold.statistic import STATISTICS, Kind
+from dpmanifold.statistic import REPLACE_ONE_UNIT, REPLACE_ONE_UNIT_SAME_CLASSES, STATISTICS, Kind
 from dpmanifold.stats import check
 from dpmanifold.stats.averaged import AveragedStatistic
 from dpmanifold.stats.check import CANNOT_KNOW
@@ -320,7 +319,12 @@ def reworded(record, path):
     own = at(record, path)
     if isinstance(own, bool):
         return not own
-    two = ("record", "unit"), (NEIGHBOURS, NEIGHBOURS_BY_CLASS), ("exact", "float"), ("laplace", "gaussian")
+    two = (
+        ("record", "unit"),
+        (REPLACE_ONE_UNIT, REPLACE_ONE_UNIT_SAME_CLASSES),
+        ("exact", "float"),
+        ("laplace", "gaussian"),
+    )
     return {**dict(two), **{b: a for a, b in two}}.get(own, own + " ") if isinstance(own, str) else None
 
 
@@ -493,25 +497,25 @@ def drawn_by(release):
     """The numbers of a release that noise was added to, and features whose averages they are; or None."""
     ball, details, name = release["ball"], release["details"], release["statistic"]
     radius, d = ball["radius"], space_from_text(ball["space"]).dim
-    weight = details.get("weight of the second moment", 1.0)
+    weight = details.get("second_moment_weight", 1.0)
     if name == "joint moments":
         phi, size = moments(weight), d
     elif name == "joint lengths":
-        phi, size = lengths(details["weight of the squared length"], details["weight of the fourth power"]), d
+        phi, size = lengths(details["squared_length_weight"], details["fourth_power_weight"]), d
     elif name == "joint distances":
-        a, k, f = (details[f"weight of the {word}"] for word in ("squared length", "third power", "fourth power"))
+        a, k, f = (details[f"{word}_weight"] for word in ("squared_length", "third_power", "fourth_power"))
         phi, size = distances(a, weight, k, f), d
     elif name == "signs":
         phi, size = signs(weight), d
     elif name == "components":
-        phi, size = squares(int(details["number of components"]), d, weight), d
+        phi, size = squares(int(details["n_components"]), d, weight), d
     elif name == "class moments":
-        count, own = int(details["number of classes"]), details["weight of the count"]
+        count, own = int(details["n_classes"]), details["count_weight"]
         phi, size = by_classes(count, d, weight, own), d + count
     elif name == "regression":
         phi, size = marked(d), 3 * (d + 1)
     elif name == "second moment":
-        reach, size = radius + details["reference to centre"], d
+        reach, size = radius + details["reference_to_center"], d
 
         def phi(x):
             return reach**2 * vecd(in_unit_ball(x))
@@ -577,12 +581,12 @@ def can_be_drawn(record, path):
     if name in ("variance", "fourth moment"):
         power = 2 if name == "variance" else 4
         number = numbers_of(release)[0]
-        return -tail(release, 1) <= number <= (radius + details["reference to centre"]) ** power + tail(release, 1)
+        return -tail(release, 1) <= number <= (radius + details["reference_to_center"]) ** power + tail(release, 1)
     if name == "corner of three":
         return np.linalg.norm(numbers_of(release)) <= 1 + tail(release, 3)
     if name in ("ball", "radius"):
         first = [] if name == "radius" else [numbers_of(release)]
-        pure, off = "epsilon" in release["share"], details["count noise"]
+        pure, off = "epsilon" in release["share"], details["count_noise"]
         counts = [numbers_of(release, draw)[0] for draw in range(len(first), len(release["draws"]))]
         chosen = counts[:1] if pure else []
         beyond = off * (30 if pure else 7.5)

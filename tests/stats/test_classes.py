@@ -13,8 +13,7 @@ from scipy import stats as laws
 import dpmanifold as dpm
 from dpmanifold import _fallback, features, frechet, linalg
 from dpmanifold.features import ClassMoments
-from dpmanifold.release import NEIGHBOURS, NEIGHBOURS_BY_CLASS
-from dpmanifold.statistic import NEIGHBOURS_WITH_LABELS
+from dpmanifold.statistic import REPLACE_ONE_UNIT, REPLACE_ONE_UNIT_AND_LABELS, REPLACE_ONE_UNIT_SAME_CLASSES
 from dpmanifold.stats.lda import ClassMomentsAboutCenter
 from laws import replay
 from laws.accounts import MemoryAccount
@@ -213,7 +212,7 @@ def test_a_release_is_what_it_says_on_every_space(ball):
     away = (found.release.value - expected(X, labels(), ball)) / told(found)
     assert np.abs(away).max() < 6
     assert dpm.verify(found).ok, dpm.verify(found).wrong
-    assert found.release.neighbours == NEIGHBOURS_WITH_LABELS
+    assert found.release.adjacency == REPLACE_ONE_UNIT_AND_LABELS
     assert found.means.shape == (3, *ball.space.shape)
     assert found.predict(X).shape == (60,)
 
@@ -299,7 +298,7 @@ def test_public_labels_give_counts_and_the_same_noise():
     assert public.counts == (20.0, 20.0, 20.0)
     assert public.count_noise == 0 < private.count_noise
     assert public.release.scale == pytest.approx(private.release.scale, rel=1e-9)
-    assert public.release.neighbours == NEIGHBOURS_BY_CLASS
+    assert public.release.adjacency == REPLACE_ONE_UNIT_SAME_CLASSES
     assert len(private.release.value) - len(public.release.value) == 3
     assert dpm.verify(public).ok
 
@@ -497,14 +496,14 @@ def test_words_that_are_altered_are_noticed():
         {**public, "counts": None},
         {**public, "counts": [20.0, 20.0, 21.0]},
         {**public, "counts": [0.0, 30.0, 30.0]},
-        {**record, "release": {**record["release"], "neighbours": NEIGHBOURS}},
-        {**record, "release": {**record["release"], "neighbours": NEIGHBOURS_BY_CLASS}},
-        {**public, "release": {**public["release"], "neighbours": NEIGHBOURS_WITH_LABELS}},
+        {**record, "release": {**record["release"], "adjacency": REPLACE_ONE_UNIT}},
+        {**record, "release": {**record["release"], "adjacency": REPLACE_ONE_UNIT_SAME_CLASSES}},
+        {**public, "release": {**public["release"], "adjacency": REPLACE_ONE_UNIT_AND_LABELS}},
         {**record, "release": {**record["release"], "statistic": "joint moments"}},
     ]
     assert all(found_out(one) for one in wrong)
     for count in (2.5, 1e9, -1.0, 1.0):
-        details = {**record["release"]["details"], "number of classes": count}
+        details = {**record["release"]["details"], "n_classes": count}
         assert found_out({**record, "release": {**record["release"], "details": details}})
 
 

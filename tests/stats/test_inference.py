@@ -265,7 +265,7 @@ def test_verification_catches_forgeries():
         record["release"]["scale"] *= 0.5
 
     def nearer(record):
-        record["release"]["details"]["reference to centre"] = 0.0
+        record["release"]["details"]["reference_to_center"] = 0.0
         away = sensitivity.of_second_moment(ball, 200, away=0.0)
         record["release"]["sensitivity"]["value"] = away.value
         record["release"]["scale"] *= 0.9
@@ -293,11 +293,11 @@ def test_hostile_records_are_reported_and_never_raise_from_verify():
     step = region.to_dict()["release"]["steps"][0]
     for changes in (
         {"steps": [{**step, "privacy": {"kind": "ApproxDP", "epsilon": 5.0, "delta": 0.01}}]},
-        {"details": {"reference to centre": 1e200}},
+        {"details": {"reference_to_center": 1e200}},
         {"details": {}},
         {"timing": "fully covered"},
         {"unit": "hospital"},
-        {"steps": [{**step, "neighbours": "anything"}]},
+        {"steps": [{**step, "adjacency": "anything"}]},
     ):
         assert not verify(forged(region, change(**changes))).ok, changes
     for value in ({"number": 3.0}, {"point": [0.0, 0.0, 1.0]}, {"matrix": [[math.nan, 0.0], [0.0, 1.0]]}):

@@ -12,7 +12,7 @@ from dpmanifold import features, linalg
 from dpmanifold.cli import app
 from dpmanifold.features import WEIGHT, Distances, JointMoments, Lengths
 from dpmanifold.frechet import UnitPoints
-from dpmanifold.release import NEIGHBOURS_BY_CLASS
+from dpmanifold.statistic import REPLACE_ONE_UNIT_SAME_CLASSES
 from laws import replay
 from laws.data import in_ball
 from laws.feature_laws import widest_pair
@@ -181,7 +181,7 @@ def test_a_smaller_ball_first(name, tmp_path):
 def test_where_a_smaller_ball_cannot_help_the_release_says_so():
     found = release(X=records(30), refine=True)
     assert not found.steps
-    assert found.details["refine skipped"] == 1.0
+    assert found.details["refinement_skipped"] == 1.0
     assert dpm.verify(found).ok
 
 
@@ -277,9 +277,9 @@ def test_json_round_trip(name, privacy, tmp_path):
     ("change", "words"),
     [
         (lambda r: replace(r, scale=r.scale / 2), "scale: stated"),
-        (lambda r: replace(r, details={WEIGHT: 0.4}), "weight of the second moment: stated 0.4"),
-        (lambda r: replace(r, details={WEIGHT: 2.0}), "weight of the second moment: stated 2"),
-        (lambda r: replace(r, details={WEIGHT: -1.0}), "weight of the second moment: stated -1"),
+        (lambda r: replace(r, details={WEIGHT: 0.4}), "second_moment_weight: stated 0.4"),
+        (lambda r: replace(r, details={WEIGHT: 2.0}), "second_moment_weight: stated 2"),
+        (lambda r: replace(r, details={WEIGHT: -1.0}), "second_moment_weight: stated -1"),
         (lambda r: replace(r, details={}), "details"),
         (lambda r: replace(r, value=r.value * 1.01), "does not follow"),
         (
@@ -301,7 +301,7 @@ def test_verify_catches_what_was_altered(change, words):
 
 
 def test_neighbours_are_those_of_the_query():
-    assert not dpm.verify(replace(release(), neighbours=NEIGHBOURS_BY_CLASS)).ok
+    assert not dpm.verify(replace(release(), adjacency=REPLACE_ONE_UNIT_SAME_CLASSES)).ok
 
 
 def test_the_commands_that_take_any_statistic_take_them(tmp_path):

@@ -77,7 +77,7 @@ def test_what_cannot_be_found_is_skipped_or_refused_before_the_spend():
         dpm.private_median(cloud(), PLANE, GDP(1.0), refine="yes", budget=budget, **EACH)
     assert budget.remaining == GDP(1.0)
     skipped = dpm.private_median(cloud(90), PLANE, GDP(0.7), **EACH)
-    assert skipped.details == {"refine skipped": 1.0}
+    assert skipped.details == {"refinement_skipped": 1.0}
     assert chain(skipped) == ["median", "radius", "mean"]
     assert skipped.verify().ok
     assert "no smaller ball was looked for" in skipped.notes()[0]
@@ -159,7 +159,7 @@ def test_steps_of_another_kind_are_noticed():
         record["steps"] = honest(False).to_dict(answers=False)["steps"]
 
     def skipped(record):
-        record["details"]["refine skipped"] = 1.0
+        record["details"]["refinement_skipped"] = 1.0
 
     assert any("coverage: stated 0.99" in text for text in altered(other_ball))
     assert any("coverage: stated 0.6" in text for text in altered(other_scale))

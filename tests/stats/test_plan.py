@@ -67,7 +67,7 @@ def test_refinement_without_a_ball_is_skipped_in_words():
     )
     X = Sphere(2).random_point(500, rng=0)
     release = dpm.private_mean(X, WHOLE, GDP(1.0), estimand="extrinsic", refine=True, units=EACH_RECORD, rng=0)
-    assert release.details["refine skipped"] == 1
+    assert release.details["refinement_skipped"] == 1
     assert release.steps == ()
 
 

@@ -128,7 +128,7 @@ def test_tampering_is_noticed():
         (mean, {"scale": mean["scale"] / 2}),
         (mean, {"n": 25}),
         (mean, {"privacy": PureDP(0.5).to_dict()}),
-        (mean, {"neighbours": "add or remove anybody"}),
+        (mean, {"adjacency": "add or remove anybody"}),
         (mean, {"draws": [{**mean["draws"][0], "grid": mean["draws"][0]["grid"] - 1}]}),
         (mean, {"tol": 0.5}),
         (mean, {"statistic": "median"}),
@@ -138,9 +138,9 @@ def test_tampering_is_noticed():
         (refined, {"steps": [{**refined["steps"][0], "private": False}]}),
         (refined, {"steps": [{**refined["steps"][0], "n": 1999}]}),
         (variance, {"mechanism": "laplace"}),
-        (variance, {"details": {**variance["details"], "reference to centre": -0.6}}),
+        (variance, {"details": {**variance["details"], "reference_to_center": -0.6}}),
         (variance, {"details": {}}),
-        (found, {"details": {**found["details"], "count noise": 0.0}}),
+        (found, {"details": {**found["details"], "count_noise": 0.0}}),
     ]:
         assert verify(Release.from_dict(record)).ok
         assert not verify(Release.from_dict({**record, **changes})).ok, changes
@@ -591,7 +591,7 @@ def test_means_by_class_can_be_refined():
             for release in releases.values():
                 assert verify(release).ok
                 assert release.privacy == privacy
-                assert all(step.neighbours == release.neighbours for step in release.steps)
+                assert all(step.adjacency == release.adjacency for step in release.steps)
         assert any(release.steps for release in releases.values())
 
 

@@ -193,11 +193,11 @@ def test_a_public_covariate_is_stated_and_known_exactly():
     assert public.verify().ok
     assert (private.covariate_public, public.covariate_public) == (False, True)
     assert np.isclose(public.release.details["mean of the covariate to the power 2"], ((x / 5 - 1) ** 2).mean())
-    assert "covariates" in public.release.neighbours
-    assert "covariates" not in private.release.neighbours
+    assert "covariates" in public.release.adjacency
+    assert "covariates" not in private.release.adjacency
     wrong = {**public.release.details, "mean of the covariate to the power 1": 0.9}
     assert not dpm.verify(replace(public.release, details=wrong)).ok
-    assert not dpm.verify(replace(public.release, neighbours=private.release.neighbours)).ok
+    assert not dpm.verify(replace(public.release, adjacency=private.release.adjacency)).ok
 
 
 def test_what_one_record_states_is_read_alone():

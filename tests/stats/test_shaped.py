@@ -383,7 +383,7 @@ def test_a_shape_is_held_against_a_mean_that_is_moved_towards_the_centre():
 def test_a_shape_that_cannot_help_costs_nothing():
     release = shaped(X[:10])
     assert release.statistic == "mean"
-    assert release.details == {"shape skipped": 1.0}
+    assert release.details == {"noise_shape_skipped": 1.0}
     assert release.share == release.privacy
     assert dpm.verify(release).ok
     assert any("no shape was used" in note for note in release.notes())

@@ -29,7 +29,7 @@ from dpmanifold.mechanisms import choose, get
 from dpmanifold.mechanisms.about import AboutMean
 from dpmanifold.stats.stand_in import gap_of, stand_in
 
-GAP = "tangent gap"
+GAP = "tangent_gap"
 BALLS = [
     Ball(Sphere(2), Sphere(2).origin, 0.75),
     Ball(Hyperbolic(2), Hyperbolic(2).origin, 1.0),
@@ -166,7 +166,7 @@ def test_a_distance_belongs_to_a_tangent_mean_alone():
 
 def test_where_no_smaller_ball_is_looked_for_the_whole_ball_bounds_the_distance():
     release = released(BALLS[0], n=40, privacy=PureDP(0.5), mechanism="tangent-mean-laplace")
-    assert "refine skipped" in release.details
+    assert "refinement_skipped" in release.details
     assert 0 < release.details[GAP] <= frechet.tangent_gap(BALLS[0])
     assert verify(release).ok, verify(release).wrong
 

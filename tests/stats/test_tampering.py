@@ -41,8 +41,8 @@ from dpmanifold.cli import app
 from dpmanifold.inference import ConfidenceRegion, TwoSampleTest, VarianceInterval
 from dpmanifold.mechanisms import get
 from dpmanifold.records import refuse_wrong_answers
-from dpmanifold.release import DRAW_COVERED, NEIGHBOURS, NEIGHBOURS_BY_CLASS, NOT_COVERED
-from dpmanifold.statistic import Decisions
+from dpmanifold.release import DRAW_COVERED, NOT_COVERED
+from dpmanifold.statistic import REPLACE_ONE_UNIT, REPLACE_ONE_UNIT_SAME_CLASSES, Decisions
 from dpmanifold.stats.check import CANNOT_KNOW
 from dpmanifold.stats.examine import replayed
 from dpmanifold.stats.mean import shrinkage_of, shrunken
@@ -204,7 +204,7 @@ def instead(make):
 
 def nearer(record):
     """Less noise than needed about a released mean, and the bound that goes with a nearer one."""
-    record["release"]["details"]["reference to centre"] = 0.0
+    record["release"]["details"]["reference_to_center"] = 0.0
     bound = dpm.sensitivity.of_second_moment(SPHERE, 60, away=0.0).value
     record["release"]["scale"] *= bound / record["release"]["sensitivity"]["value"]
     record["release"]["sensitivity"]["value"] = bound
@@ -218,7 +218,7 @@ def about_nearer(record):
     grid = record["draws"][0]["grid"]
     drawn = math.ldexp(round(math.ldexp(drawn, -grid)), grid)
     record["draws"][0]["numbers"] = [drawn]
-    record["value"] = {"number": max(0.0, drawn - record["details"]["excess subtracted"])}
+    record["value"] = {"number": max(0.0, drawn - record["details"]["excess_subtracted"])}
 
 
 def without_its_ball(record):
@@ -230,7 +230,7 @@ def without_its_ball(record):
 
 def one_class_alone(record):
     """The mean of a class that seems to have been asked for by itself."""
-    record.update(privacy=record["share"], neighbours=NEIGHBOURS)
+    record.update(privacy=record["share"], adjacency=REPLACE_ONE_UNIT)
     decisions = {"mechanism": record["mechanism"]}
     record["request"] = {
         "query": "mean",
@@ -257,7 +257,7 @@ def copied(record):
 def copied_mean(record):
     record["second"]["steps"][0]["value"] = copy.deepcopy(record["first"]["steps"][0]["value"])
     details = record["first"]["details"]
-    bound = dpm.sensitivity.of_second_moment(SPHERE, 50, away=details["reference to centre"]).value
+    bound = dpm.sensitivity.of_second_moment(SPHERE, 50, away=details["reference_to_center"]).value
     record["second"].update(
         details=dict(details), scale=record["second"]["scale"] * bound / record["second"]["sensitivity"]["value"]
     )
@@ -309,7 +309,7 @@ def made_up(record):
 def another_variance(record):
     drawn = 0.25
     record["draws"][0]["numbers"] = [drawn]
-    record["value"]["number"] = drawn - record["details"]["excess subtracted"]
+    record["value"]["number"] = drawn - record["details"]["excess_subtracted"]
 
 
 def too_far_on_the_grid(record):
@@ -369,9 +369,9 @@ ALTERATIONS = [
     Alteration("seeded ball", "a ball that a seed found, and its release", all_private, listed="source"),
     Alteration("refined", "a step that is not private", put("steps/0/private", False), "private: stated False"),
     Alteration(
-        "mean", "something revealed", put("details", {"revealed error": 0.1, "revealed share clipped": 0.0}), "shows"
+        "mean", "something revealed", put("details", {"revealed_error": 0.1, "revealed_clipped_share": 0.0}), "shows"
     ),
-    Alteration("mean", "half of what is revealed", put("details", {"revealed error": 0.1}), "does not belong there"),
+    Alteration("mean", "half of what is revealed", put("details", {"revealed_error": 0.1}), "does not belong there"),
     # promises, shares and numbers of units
     Alteration("mean", "a stronger promise", put("privacy/epsilon", 0.01), "share: stated"),
     Alteration(
@@ -413,7 +413,7 @@ ALTERATIONS = [
     Alteration("mean", "a rule", put("rule", "exact"), "rule"),
     Alteration("mean", "a bound", put("sensitivity/bound", "published"), "recomputed 'sharp'"),
     Alteration("mean", "a bound of earlier versions", put("sensitivity/bound", "tight"), "sensitivity"),
-    Alteration("mean", "a proof", put("sensitivity/proof", "docs/theory/variance.md"), "sensitivity: stated 'docs"),
+    Alteration("mean", "a proof", put("sensitivity/proof", "variance"), "sensitivity: stated"),
     Alteration("mean", "what the bound is of", put("sensitivity/statistic", "gradient"), "recomputed 'mean'"),
     Alteration("mean", "a version", put("version", "99.0"), "version"),
     Alteration("mean", "the arithmetic", put("arithmetic", "float"), "belong to", True),
@@ -453,15 +453,17 @@ ALTERATIONS = [
     Alteration("mean", "a unit that is none", put("unit", "hospital"), "unit"),
     Alteration("mean", "a record called a unit", put("unit", "unit"), listed="people"),
     Alteration("refined", "a record called a unit, the step's not", put("unit", "unit"), "unit: stated 'record'"),
-    Alteration("mean", "neighbours that are none", put("neighbours", "anybody"), "neighbours"),
-    Alteration("mean", "neighbours by class", put("neighbours", NEIGHBOURS_BY_CLASS), "neighbours: stated"),
+    Alteration("mean", "neighbours that are none", put("adjacency", "anybody"), "adjacency"),
+    Alteration("mean", "neighbours by class", put("adjacency", REPLACE_ONE_UNIT_SAME_CLASSES), "adjacency: stated"),
     Alteration(
         "variance",
         "neighbours by class",
-        several(put("neighbours", NEIGHBOURS_BY_CLASS), put("steps/0/neighbours", NEIGHBOURS_BY_CLASS)),
-        "neighbours",
+        several(
+            put("adjacency", REPLACE_ONE_UNIT_SAME_CLASSES), put("steps/0/adjacency", REPLACE_ONE_UNIT_SAME_CLASSES)
+        ),
+        "adjacency",
     ),
-    Alteration("class", "neighbours of a mean by class", put("neighbours", NEIGHBOURS), "neighbours"),
+    Alteration("class", "neighbours of a mean by class", put("adjacency", REPLACE_ONE_UNIT), "adjacency"),
     Alteration("mean", "where the ball comes from", put("ball/source", "an atlas"), "ball: stated"),
     Alteration("mean", "a draw said not to be moved", put("projected", False), "projected: stated"),
     Alteration("free mean", "a draw said to be moved", put("projected", True), "projected: stated"),
@@ -526,29 +528,31 @@ ALTERATIONS = [
         "does not follow",
     ),
     # details
-    Alteration("ball", "less noise on the counts", put("details/count noise", by(0.5)), "count noise"),
+    Alteration("ball", "less noise on the counts", put("details/count_noise", by(0.5)), "count_noise"),
     Alteration("ball", "another coverage", put("details/coverage", 0.5), "coverage: stated"),
     Alteration(
-        "ball", "another count of the units inside", put("details/units inside", 2900.0), "units inside: stated"
+        "ball", "another count of the units inside", put("details/units_inside", 2900.0), "units_inside: stated"
     ),
-    Alteration("refined", "too few units inside", put("steps/0/details/units inside", 5.0), "units inside"),
-    Alteration("ball", "hardly any units inside", put("details/units inside", 0.0), "units inside: stated 0"),
-    Alteration("pure ball", "hardly any units inside", put("details/units inside", 0.0), "units inside: stated 0"),
+    Alteration("refined", "too few units inside", put("steps/0/details/units_inside", 5.0), "units_inside"),
+    Alteration("ball", "hardly any units inside", put("details/units_inside", 0.0), "units_inside: stated 0"),
+    Alteration("pure ball", "hardly any units inside", put("details/units_inside", 0.0), "units_inside: stated 0"),
     Alteration(
         "median",
         "hardly any in its ball",
-        put(f"{BALL_OF_A_MEDIAN}/details/units inside", 0.0),
-        "units inside: stated 0",
+        put(f"{BALL_OF_A_MEDIAN}/details/units_inside", 0.0),
+        "units_inside: stated 0",
     ),
     Alteration("refined", "another coverage", put("steps/0/details/coverage", 0.9), "coverage"),
     Alteration(
-        "mean", "refinement said to be skipped", put("details", {"refine skipped": 1.0}), "does not belong there"
+        "mean", "refinement said to be skipped", put("details", {"refinement_skipped": 1.0}), "does not belong there"
     ),
-    Alteration("mean", "refinement skipped by halves", put("details", {"refine skipped": 0.5}), "refine skipped"),
-    Alteration("ball", "fewer units inside than none", put("details/units inside", -1e9), "units inside"),
-    Alteration("ball", "more units inside than there are", put("details/units inside", 4500.0), "units inside: stated"),
     Alteration(
-        "pure ball", "more units inside than there are", put("details/units inside", 9e3), "units inside: stated"
+        "mean", "refinement skipped by halves", put("details", {"refinement_skipped": 0.5}), "refinement_skipped"
+    ),
+    Alteration("ball", "fewer units inside than none", put("details/units_inside", -1e9), "units_inside"),
+    Alteration("ball", "more units inside than there are", put("details/units_inside", 4500.0), "units_inside: stated"),
+    Alteration(
+        "pure ball", "more units inside than there are", put("details/units_inside", 9e3), "units_inside: stated"
     ),
     Alteration("shrunken", "the draw left out", several(drop("raw"), drop("shrinkage")), "does not follow"),
     Alteration(
@@ -566,29 +570,27 @@ ALTERATIONS = [
         put("release/steps/0/privacy/mu", by(0.5)),
         "the draws cost more than",
     ),
-    Alteration(
-        "refined interval", "another weight", put("release/details/weight of the third power", 0.4), "recomputed"
-    ),
-    Alteration("refined interval", "no weight", drop("release/details/weight of the third power"), "damaged", True),
+    Alteration("refined interval", "another weight", put("release/details/third_power_weight", 0.4), "recomputed"),
+    Alteration("refined interval", "no weight", drop("release/details/third_power_weight"), "damaged", True),
     Alteration(
         "refined interval",
         "a weight without a proof",
-        put("release/details/weight of the second moment", 0.6),
+        put("release/details/second_moment_weight", 0.6),
         "at most 0.5",
         True,
     ),
     Alteration("refined interval", "other moments", put("release/value/vector", [0.0, 0.1, 0.1, 0.0, 0.1]), "follow"),
-    Alteration("refined test", "two balls", put("first/steps/0/details/units inside", by(0.999)), "one ball"),
+    Alteration("refined test", "two balls", put("first/steps/0/details/units_inside", by(0.999)), "one ball"),
     Alteration("refined test", "one group copied", copied, "copy"),
     Alteration("ball", "a coverage above 1", put("details/coverage", 1.5), "coverage"),
     Alteration(
-        "variance", "a nearer reference", put("details/reference to centre", -0.6), "reference to centre: stated"
+        "variance", "a nearer reference", put("details/reference_to_center", -0.6), "reference_to_center: stated"
     ),
     Alteration("region", "a nearer reference with its bound and scale", nearer, "reference"),
     Alteration("variance about", "another reference with its bound and scale", about_nearer, listed="request"),
-    Alteration("variance about", "an excess", put("details/excess subtracted", 1.0), "excess"),
-    Alteration("variance", "another excess", put("details/excess subtracted", by(2.0)), "excess"),
-    Alteration("interval", "an excess", put("release/steps/0/details/excess subtracted", 0.01), "excess"),
+    Alteration("variance about", "an excess", put("details/excess_subtracted", 1.0), "excess"),
+    Alteration("variance", "another excess", put("details/excess_subtracted", by(2.0)), "excess"),
+    Alteration("interval", "an excess", put("release/steps/0/details/excess_subtracted", 0.01), "excess"),
     Alteration("variance", "no details", put("details", {}), "missing"),
     # steps
     Alteration("refined", "the step left out", put("steps", []), "less is stated to be drawn"),
@@ -629,7 +631,7 @@ ALTERATIONS = [
     Alteration(
         "test",
         "membership not public",
-        several(put("first/neighbours", NEIGHBOURS), put("first/steps/0/neighbours", NEIGHBOURS)),
+        several(put("first/adjacency", REPLACE_ONE_UNIT), put("first/steps/0/adjacency", REPLACE_ONE_UNIT)),
         "membership",
     ),
     # steps and words of the statistics that rest on several

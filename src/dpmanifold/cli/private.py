@@ -63,7 +63,7 @@ def revealed(release: Release, asked: Question) -> Release:
     """Compare a release with its data and mark it: from now on it is not private."""
     records, units = gathered(asked.given, asked.units)
     found = compare(release, records, units=units, public=True)
-    details = {**release.details, "revealed error": found.error, "revealed share clipped": found.clipped}
+    details = {**release.details, "revealed_error": found.error, "revealed_clipped_share": found.clipped}
     return replace(release, private=False, details=details)
 
 

@@ -12,7 +12,7 @@ from dpmanifold.frechet import UnitPoints
 from dpmanifold.manifolds.vectors import EPS, shorten
 from dpmanifold.sensitivity import Sensitivity
 
-PROOF = "docs/theory/features.md"
+PROOF = "features"
 
 
 def average(points: UnitPoints, features: FeatureMap) -> FloatArray:

@@ -14,7 +14,7 @@ from dpmanifold.features.limits import Cut, Moments, combined, of_length
 from dpmanifold.features.maps import checked_weight, diameter_of_opposites, fourth_cuts, joint_cuts
 from dpmanifold.frechet import outer_products
 
-THIRD_WEIGHT = "weight of the third power"
+THIRD_WEIGHT = "third_power_weight"
 """What releases state the weight of v |v|^2 in :class:`Distances` as."""
 
 DISTANCE_WEIGHTS = (3.5, 0.25, 0.5, 1.25)

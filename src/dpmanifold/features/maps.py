@@ -15,9 +15,9 @@ from dpmanifold.features.limits import Cut, Moments, combined, of_length, of_mat
 from dpmanifold.features.polynomials import largest_on_unit_interval, root_up
 from dpmanifold.frechet import outer_products
 
-WEIGHT = "weight of the second moment"
+WEIGHT = "second_moment_weight"
 """What releases state the weight of :class:`JointMoments` as."""
-SQUARE_WEIGHT, FOURTH_WEIGHT = "weight of the squared length", "weight of the fourth power"
+SQUARE_WEIGHT, FOURTH_WEIGHT = "squared_length_weight", "fourth_power_weight"
 """What they state the weights of :class:`Lengths` as."""
 
 # Weights beyond this, or below its inverse, leave nothing of one part.

@@ -22,7 +22,7 @@ from dpmanifold.inference.joint import CentralMean, JointEstimate, is_joint
 from dpmanifold.linalg import from_vecd, symmetrize
 from dpmanifold.release import Release
 
-ABOUT_FRECHET = "about the frechet mean"
+ABOUT_FRECHET = "about_frechet_mean"
 """What joint moments on a curved space state whose mean stands for the Fréchet mean: 1."""
 # Of what a region may miss, this part is for a spread of the units beyond what was released.
 _FOR_SPREAD = 0.02

@@ -127,7 +127,7 @@ class CurveFit:
         """How residuals shorten as the curve comes nearer, (d, d): curvature, and those that were clipped."""
         space, d = self.release.ball.space, self.dim
         found = self.release.steps[0] if self.release.steps else None
-        outside = 0.0 if found is None else 1 - found.details["units inside"] / found.n
+        outside = 0.0 if found is None else 1 - found.details["units_inside"] / found.n
         clipped = 1 - min(max(outside, 0.0), 0.5) * (1 - (d - 1) / d / _BEYOND)
         if space.is_flat or self.start.rests:
             return clipped * np.eye(d)

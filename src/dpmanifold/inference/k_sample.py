@@ -24,7 +24,7 @@ from dpmanifold.linalg import symmetrize
 from dpmanifold.privacy import Promise
 from dpmanifold.release import Release
 
-FORMAT = "dpmanifold groups 1"
+FORMAT = "dpmanifold k-sample test 2"
 _USE_TANGENT = (
     "most of the width of intervals is an allowance for the noise on the spread. A test of the tangent means at the "
     'ball\'s centre takes one draw of each group and needs less of it (estimand="tangent")'

@@ -70,8 +70,8 @@ def slope(
     return min(1.0, max(_LEAST, apart / spread)) if spread > 0 else _LEAST
 
 
-FORMAT = "dpmanifold classes 1"
-NUMBER_OF_CLASSES = "number of classes"
+FORMAT = "dpmanifold lda 2"
+NUMBER_OF_CLASSES = "n_classes"
 """What releases state the number of classes as."""
 
 # A count within so many standard deviations of its noise from 0 may be that of a class without units.

@@ -22,7 +22,7 @@ from dpmanifold.manifolds import Manifold
 from dpmanifold.records import array_to_json
 from dpmanifold.release import Release
 
-FORMAT = "dpmanifold components 1"
+FORMAT = "dpmanifold pga 2"
 ELLIPTICAL = (
     "directions are those of the units' signs: the principal ones where the population is elliptical about its mean; "
     "for others, and among directions of equal variance, they need not be"

@@ -24,7 +24,7 @@ from dpmanifold.manifolds.base import shorten
 from dpmanifold.records import array_to_json
 from dpmanifold.release import Release
 
-FORMAT = "dpmanifold region 1"
+FORMAT = "dpmanifold region 2"
 TANGENT_HINT = (
     "most of the region is an allowance for the noise on the spread. A region for the tangent mean at the ball's "
     'centre needs less of it: estimand="tangent"'

@@ -25,7 +25,7 @@ from dpmanifold.privacy import cautions
 from dpmanifold.records import array_to_json
 from dpmanifold.release import BALL_COST, RELEASED, Release
 
-FORMAT = "dpmanifold regression 1"
+FORMAT = "dpmanifold regression 2"
 # Where the curve is told to people and machines, as parts of the range.
 _TOLD = (0.0, 0.25, 0.5, 0.75, 1.0)
 
@@ -278,12 +278,12 @@ class GeodesicRegression(FromRelease, format=FORMAT):
         if self.ball.source.startswith(RELEASED):
             found.append(BALL_COST)
         if self.release.steps:
-            inside = self.release.steps[0].details["units inside"] / self.n
+            inside = self.release.steps[0].details["units_inside"] / self.n
             found.append(
                 f"residuals were clipped to {self._fit.radius:.4g} about a coarse curve; the counts say that about "
                 f"{max(0.0, 1 - inside):.1%} of them are longer"
             )
-        elif self.release.details.keys() >= {"refine skipped"}:
+        elif self.release.details.keys() >= {"refinement_skipped"}:
             found.append("no coarse curve was looked for first: public numbers say that it could not help")
         if not (self.release.steps or self.space.is_flat):
             found.append(

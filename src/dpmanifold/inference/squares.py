@@ -16,7 +16,7 @@ from dpmanifold.inference.records import Parts
 from dpmanifold.linalg import from_vecd
 from dpmanifold.release import Release
 
-COUNT = "number of components"
+COUNT = "n_components"
 """What a release states the number of directions as."""
 # Of eigenvalues over the third root of n, within which they are not told apart.
 _WIDTH = 1.4

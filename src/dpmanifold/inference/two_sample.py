@@ -24,7 +24,7 @@ from dpmanifold.linalg import symmetrize
 from dpmanifold.privacy import Promise
 from dpmanifold.release import Release
 
-FORMAT = "dpmanifold two-sample test 1"
+FORMAT = "dpmanifold two-sample test 2"
 MEANS_TOLD = {FRECHET: "Fréchet means", TANGENT: "tangent means at the ball's centre"}
 
 

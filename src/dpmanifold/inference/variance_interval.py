@@ -16,7 +16,7 @@ from dpmanifold.inference.hotelling import average_error, stretched, threshold
 from dpmanifold.inference.records import FromRelease, Parts
 from dpmanifold.release import Release
 
-FORMAT = "dpmanifold interval 1"
+FORMAT = "dpmanifold variance interval 2"
 # Noise on the mean whose effect is larger than this share of the squared radius is cut by clipping: it is only bounded.
 _SMALL_NOISE = 0.25
 

@@ -255,7 +255,7 @@ class Auditor:
                 yield from self._new_cap(entry, facts)
             case "grant":
                 account, who = self.populations[entry.population], facts["principal"]
-                account.grants[who], account.last["grant", who] = promise_from_body(facts["promise"]), entry.seq
+                account.grants[who], account.last["grant", who] = promise_from_body(facts["privacy"]), entry.seq
             case "dataset":
                 if entry.population not in self.populations:
                     yield "is of a population that is not there."
@@ -295,7 +295,7 @@ class Auditor:
         who, recovered = facts["principal"], entry.kind == "recovered"
         cost = amount_from_text(facts["cost"])
         if not (recovered and facts.get("uncounted")) and cost != cost_of(
-            promise_from_body(facts["promise"]), account.cap
+            promise_from_body(facts["privacy"]), account.cap
         ):
             yield "does not cost what its promise costs."
         mine = added(account.mine.get(who, nothing(account.cap)), cost)
@@ -304,12 +304,12 @@ class Auditor:
         account.spends += 1
         if amount_from_text(facts["spent"]) != stated:
             yield "states a total that is not the one before and its cost."
-        if amount_from_text(facts["of grant"]) != mine:
+        if amount_from_text(facts["of_grant"]) != mine:
             yield f"states a total of {who} that is not the one before and its cost."
         if facts[RESTS] != account.rests(who):
             yield "does not name the cap, the grant and the spends that decided about it."
         account.last["spend", ""] = account.last["spend", who] = entry.seq
-        account.stated, account.mine[who] = amount_from_text(facts["spent"]), amount_from_text(facts["of grant"])
+        account.stated, account.mine[who] = amount_from_text(facts["spent"]), amount_from_text(facts["of_grant"])
         if recovered:
             account.recovered += 1
             return  # paid for elsewhere and lost: it may exceed what it likes, and has no outcome

@@ -9,7 +9,7 @@ from typing import Any
 from dpmanifold.privacy import Promise
 from dpmanifold.privacy.promises import KINDS
 
-RESTS = "rests on"
+RESTS = "rests_on"
 """Where a spend's body names the entries that decided about it, by their numbers; 0 where there was none."""
 
 Numbers = dict[str, int]

@@ -15,7 +15,7 @@ from dpmanifold.ledger.places import Places
 from dpmanifold.ledger.stores import Store
 from dpmanifold.ledger.witness import Witness
 
-FORMAT = "dpmanifold ledger 1"
+FORMAT = "dpmanifold ledger 2"
 
 
 def created(store: Store, places: Places, principal: str) -> Entry:

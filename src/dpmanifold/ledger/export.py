@@ -21,7 +21,7 @@ from dpmanifold.ledger.entries import Entry
 from dpmanifold.privacy.accounts import canonical_json
 from dpmanifold.storage.chain import BEFORE_ALL, read_canonical
 
-FORMAT = "dpmanifold ledger export 1"
+FORMAT = "dpmanifold ledger export 2"
 
 
 def write_export(path: str | os.PathLike[str], ledger: str, head: Entry, entries: Iterable[Entry]) -> int:

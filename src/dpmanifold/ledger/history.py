@@ -109,7 +109,7 @@ class History(Sequence[Entry]):
     --------
     >>> from dpmanifold import GDP
     >>> spend = {"principal": "ada", "key": "k", "statistic": "mean", "datasets": ["dti@1"], "time": "2026-11-16",
-    ...          "promise": {"kind": "GDP", "mu": "0.3"}, "cost": ["9/100"], "spent": ["9/100"]}
+    ...          "privacy": {"kind": "GDP", "mu": "0.3"}, "cost": ["9/100"], "spent": ["9/100"]}
     >>> first = Entry.chained("a-ledger", None, "spend", "cohort", None, spend)
     >>> history = History([first], caps={"cohort": GDP(0.6)})
     >>> [(line.about, line.promise, line.state) for line in history.releases]
@@ -251,7 +251,7 @@ class History(Sequence[Entry]):
         state = LOST if recovered else SPENT if step is None else _STATES.get(step.kind, LOST)
         return Line(
             entry.seq, facts["time"], entry.population, facts["principal"], facts["key"],
-            facts["statistic"] or facts["label"], tuple(facts["datasets"]), promise_words(facts["promise"]),
+            facts["statistic"] or facts["label"], tuple(facts["datasets"]), promise_words(facts["privacy"]),
             amount_from_text(facts["cost"]), amount_from_text(facts["spent"]), state, recovered,
         )  # fmt: skip
 
@@ -292,7 +292,7 @@ def _event(entry: Entry) -> str:
         case "dataset":
             return f"data set {facts['id']}, {facts['n']:,} {facts['unit']}s"
         case "grant":
-            return f"{facts['principal']} may spend {promise_words(facts['promise'])}{reason}"
+            return f"{facts['principal']} may spend {promise_words(facts['privacy'])}{reason}"
     return f"{entry.kind}{reason}"
 
 

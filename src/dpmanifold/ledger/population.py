@@ -336,7 +336,7 @@ class Population(Account):
                 )
             body = {
                 "principal": who,
-                "promise": promise_to_body(amount),
+                "privacy": promise_to_body(amount),
                 "reason": words,
                 "by": self._principal,
                 "time": now(),

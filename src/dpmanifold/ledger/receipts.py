@@ -193,7 +193,7 @@ def _release_faults(releases: Sequence[Release], receipt: Receipt, pages: Pages)
 
 def _promise_faults(releases: Sequence[Release], spend: Entry) -> list[str]:
     """Return where releases are not of the statistic and the promise that were paid for."""
-    asked, promise = str(spend.facts["statistic"]), promise_from_body(spend.facts["promise"])
+    asked, promise = str(spend.facts["statistic"]), promise_from_body(spend.facts["privacy"])
     query = find_query(asked)
     made_of = (asked,) if query is None else query.releases  # of a distribution that is gone
     faults = []

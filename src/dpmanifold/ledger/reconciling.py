@@ -20,7 +20,7 @@ from dpmanifold.ledger.standing import standing_of
 from dpmanifold.privacy.amounts import Amount, added, amount_to_text, cost_of, fits, left_of
 
 _STEPS = ("started", "drawn", "lost")
-_PROMISES = {"cap": "cap", "grant": "promise"}
+_PROMISES = {"cap": "cap", "grant": "privacy"}
 
 
 @final
@@ -133,12 +133,12 @@ class _Recovery:
         standing = standing_of(self._writer, self._writer.ledger, population, facts["principal"])
         more: dict[str, Any] = {RESTS: standing.rests}
         try:
-            cost: Amount = cost_of(promise_from_body(facts["promise"]), standing.cap)
+            cost: Amount = cost_of(promise_from_body(facts["privacy"]), standing.cap)
         except PromiseError:
             # Both have a population of this name, with caps of different kinds: nobody can add them. Nothing is left.
             cost = left_of(cost_of(standing.cap, standing.cap), standing.total)
             more["uncounted"] = True
-        totals = {"spent": added(standing.total, cost), "of grant": added(standing.mine, cost), "cost": cost}
+        totals = {"spent": added(standing.total, cost), "of_grant": added(standing.mine, cost), "cost": cost}
         return more | {name: amount_to_text(amount) for name, amount in totals.items()}
 
     def _step(self, step: Entry, facts: dict[str, Any]) -> tuple[str, str | None, dict[str, Any]]:

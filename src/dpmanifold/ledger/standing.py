@@ -86,9 +86,9 @@ def standing_of(reader: Reader, ledger: str, population: str, principal: str) ->
     return Standing(
         cap,
         _amount(spend, "spent", cap),
-        _amount(own, "of grant", cap),
+        _amount(own, "of_grant", cap),
         any_grant is not None,
-        None if grant is None else promise_from_body(grant.facts["promise"]),
+        None if grant is None else promise_from_body(grant.facts["privacy"]),
         rests,
     )
 

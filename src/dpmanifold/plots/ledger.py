@@ -60,7 +60,7 @@ def history(page: History) -> Figure:
     --------
     >>> from dpmanifold import GDP
     >>> from dpmanifold.ledger.entries import Entry
-    >>> spend = {"principal": "ada", "key": "k", "statistic": "mean", "datasets": ["dti@1"], "promise": {"mu": "0.3"},
+    >>> spend = {"principal": "ada", "key": "k", "statistic": "mean", "datasets": ["dti@1"], "privacy": {"mu": "0.3"},
     ...          "time": "2026-11-16T09:00:00Z", "cost": ["9/100"], "spent": ["9/100"]}
     >>> first = Entry.chained("a-ledger", None, "spend", "cohort", None, spend)
     >>> figure = history(History([first], caps={"cohort": GDP(0.6)}))

@@ -122,7 +122,7 @@ def _number_faults(answer: Any, releases: list[Release], expected: Expected) -> 
         if [one.n for one in releases] != list(by_class.values()):
             found.append("the answer is of other numbers of units than the classes have")
     elif expected.n is not None and (by_class is not None or len(releases) == 1):
-        facts = {"n": expected.n, **({} if by_class is None else {"units by class": list(by_class.values())})}
+        facts = {"n": expected.n, **({} if by_class is None else {"units_by_class": list(by_class.values())})}
         if not expected.query.sample.are_counts([one.n for one in releases], [facts]):
             found.append(f"the data set has {expected.n:,} units, and the answer is of others")
     named = answer if isinstance(answer, dict) else getattr(answer, "groups", None)

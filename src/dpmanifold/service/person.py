@@ -94,7 +94,7 @@ class Person:
             unit=known.unit,
             protects=population.unit,
             classes=classes_of(data),
-            units_by_class=list(facts["units by class"]) if by_class else None,
+            units_by_class=list(facts["units_by_class"]) if by_class else None,
             labels_public=by_class,
             covariate=None if beside is None else {"range": list(beside.range), "public": beside.public},
             cap=standing.cap.to_dict(),

@@ -23,7 +23,7 @@ def additive(bound: Sensitivity, share: Promise, mechanism: object = "auto") -> 
 
     Examples
     --------
-    >>> bound = Sensitivity(0.5, "average", "tight", "docs/theory/averages.md")
+    >>> bound = Sensitivity(0.5, "average", "tight", "averages")
     >>> additive(bound, PureDP(2.0)).scale
     0.25
     """
@@ -45,7 +45,7 @@ def additive_forecast(calibration: Calibration, size: int) -> Forecast:
 
     Examples
     --------
-    >>> bound = Sensitivity(0.5, "average", "tight", "docs/theory/averages.md")
+    >>> bound = Sensitivity(0.5, "average", "tight", "averages")
     >>> round(additive_forecast(additive(bound, PureDP(2.0)), 3).mean, 6)  # three times the scale
     0.75
     """

@@ -10,7 +10,7 @@ from dpmanifold.records import record_from_text
 from dpmanifold.release import Release
 from dpmanifold.result import Result, result_from_dict
 
-MEANS = "dpmanifold means 1"
+MEANS = "dpmanifold class means 2"
 """The format of means by class, which are several releases."""
 
 

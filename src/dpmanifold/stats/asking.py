@@ -114,8 +114,8 @@ def ask(question: Question[Any], sample: Sample[Any], ball: Ball, privacy: Promi
 
     known = sample.known(ball, terms, foresee)
     asked = question.about(known.options)
-    neighbours = sample.neighbours(known.options)
-    header = Header(ball, known.n, privacy, known.unit, neighbours, terms.arithmetic, bits.private)
+    adjacency = sample.adjacency(known.options)
+    header = Header(ball, known.n, privacy, known.unit, adjacency, terms.arithmetic, bits.private)
     planned = next((found for about, found in foreseen if about == header and not known.options), None)
     program = asked(header) if planned is None else planned
     touched = getattr(program, "touched", 1)

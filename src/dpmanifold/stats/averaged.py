@@ -70,7 +70,7 @@ class AveragedStatistic(Statistic):
     (True, True)
     """
 
-    proof: str = "docs/theory/averages.md"
+    proof: str = "averages"
     """Where the bound is proven; a subclass with a page of its own names that."""
 
     @abstractmethod

@@ -162,7 +162,7 @@ class BallSearch:
         # Less twice the scale of its noise: a count must not speak against a ball by chance.
         smaller = stretched[found] < outer.radius and held >= least * self.n - 2 * search.count_noise
         value = self._ball(center, float(stretched[found]), header) if smaller else outer
-        details = {"coverage": search.coverage, "count noise": search.count_noise, "units inside": held}
+        details = {"coverage": search.coverage, "count_noise": search.count_noise, "units_inside": held}
         mechanism, calibration, _ = self.chosen
         return (
             yield from step_of(Release.of(
@@ -186,7 +186,7 @@ class BallStatistic(Statistic):
     """A ball inside a public one."""
 
     name, words, kind = "ball", "a smaller ball that holds most of the units", Kind.BALL
-    details = frozenset({"count noise", "coverage", "units inside"})
+    details = frozenset({"count_noise", "coverage", "units_inside"})
 
     def prepared(self, header: Header, *, coverage: float = 0.95, mechanism: Any = "auto") -> Program[UnitPoints]:
         """Choose the centre's mechanism and the search, or refuse where no smaller ball can be expected."""

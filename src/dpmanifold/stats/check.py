@@ -11,10 +11,10 @@ import numpy as np
 
 from dpmanifold._check import shown
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.release import NEIGHBOURS_BY_CLASS, Release
+from dpmanifold.release import Release
 from dpmanifold.request import option_to_json
 from dpmanifold.result import Result, serves
-from dpmanifold.statistic import Kind
+from dpmanifold.statistic import REPLACE_ONE_UNIT_SAME_CLASSES, Kind
 from dpmanifold.stats.copies import copy_faults
 from dpmanifold.stats.examine import Findings, examine
 
@@ -160,11 +160,11 @@ def _compared(releases: Sequence[Release]) -> Findings:
     found, first = Findings(), releases[0]
     asked = [{**request_of(one), "decisions": None, "group": None} for one in releases]
     found.require(all(one == asked[0] for one in asked), "the groups were not asked for together")
-    for name in ("privacy", "unit", "neighbours", "receipt", "private"):
+    for name in ("privacy", "unit", "adjacency", "receipt", "private"):
         same = all(getattr(one, name) == getattr(first, name) for one in releases)
         found.require(same, f"the groups have different entries of {name!r}")
     found.require(
-        first.neighbours == NEIGHBOURS_BY_CLASS,
+        first.adjacency == REPLACE_ONE_UNIT_SAME_CLASSES,
         "the groups do not say that membership is public, without which their promises add up",
     )
     groups = [one.request.group if one.request else None for one in releases]

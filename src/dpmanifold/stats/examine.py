@@ -87,7 +87,7 @@ def replayed(release: Release, request: Request, decisions: Decisions) -> Replay
         request.n,
         release.privacy,
         release.unit,
-        query.sample.neighbours(request.options),
+        query.sample.adjacency(request.options),
         private=release.private or (_is_revealed(release) and all(step.private for step in release.steps)),
         decisions=decisions,
     )

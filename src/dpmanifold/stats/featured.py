@@ -36,7 +36,7 @@ class FeatureStatistic(AveragedStatistic):
     """
 
     kind = Kind.VECTOR
-    proof = "docs/theory/features.md"
+    proof = "features"
     error_of = "mean"
 
     def __init__(self, features: FeatureMap) -> None:

@@ -115,8 +115,8 @@ class ClassMomentsAboutCenter(FeatureStatistic):
 
     name, words = "class moments", "sums and counts by class and a second moment of all, in one draw"
     error_of = "means of classes of one size"
-    proof = "docs/theory/classes.md"
-    details = frozenset({NUMBER_OF_CLASSES, WEIGHT, COUNT_WEIGHT, "refine skipped"})
+    proof = "lda"
+    details = frozenset({NUMBER_OF_CLASSES, WEIGHT, COUNT_WEIGHT, "refinement_skipped"})
     features: ClassMoments
 
     def __init__(self, classes: int = 2, weight: float = _WEIGHT, count: float = _COUNT) -> None:

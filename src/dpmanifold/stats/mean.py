@@ -39,7 +39,7 @@ from dpmanifold.stats.stand_in import STANDS_IN, TANGENT, aims_at_frechet, gap_o
 
 # Mechanisms whose noise is normal in the frame of a flat ball.
 _NORMAL_NOISE = ("wrapped-gaussian", "wrapped-gaussian-classical")
-UNSHAPED = "shape skipped"
+UNSHAPED = "noise_shape_skipped"
 """What a release states where a shape was given and could not help."""
 
 
@@ -215,7 +215,7 @@ class MeanProgram(Program[UnitPoints]):
             return found[0][0].name
 
         means = (wanted.estimand, TANGENT) if wanted.is_auto else (wanted.estimand,)
-        name = header.decide("mechanism in the released ball", best, lambda name: is_candidate(name, *means))
+        name = header.decide("mechanism_in_released_ball", best, lambda name: is_candidate(name, *means))
         return found[0] if found else choose(name, header.ball, header.n, share)
 
 

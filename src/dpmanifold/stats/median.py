@@ -40,7 +40,7 @@ from dpmanifold.stats.ranges import limits_of_length
 from dpmanifold.stats.refine import SKIPPED
 from dpmanifold.stats.samples import Units
 
-PROOF = "docs/theory/median.md"
+PROOF = "median"
 LAWS = {"laplace": RiemannianLaplace, "gaussian": RiemannianGaussian}
 # Units nearer to the centre than this part of the median distance pull in proportion to their distance.
 CUT = 0.5
@@ -235,7 +235,7 @@ def scale_of(release: Release) -> float:
 def scale_in(step: Release) -> float:
     """Return the median distance that a released radius stands for: by the noisy count of the units within it."""
     radius: float = step.value.radius
-    return radius * to_median_distance(step.ball.frame.dim, step.details["units inside"] / step.n)
+    return radius * to_median_distance(step.ball.frame.dim, step.details["units_inside"] / step.n)
 
 
 def to_median_distance(dim: int, held: float) -> float:

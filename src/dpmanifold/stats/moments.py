@@ -25,7 +25,7 @@ from dpmanifold.stats.draws import Hidden, VectorDraw, additive_step
 from dpmanifold.stats.program import Drawing, step_of
 from dpmanifold.stats.ranges import Limits
 
-REFERENCE, EXCESS = "reference to centre", "excess subtracted"
+REFERENCE, EXCESS = "reference_to_center", "excess_subtracted"
 
 
 class Moment(Statistic):

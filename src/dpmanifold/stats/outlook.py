@@ -17,7 +17,7 @@ from dpmanifold.facts import json_safe, table_text
 from dpmanifold.privacy import Promise, cautions
 from dpmanifold.release import EXACT, FLOAT
 from dpmanifold.statistic import (
-    NEIGHBOURS_BY_CLASS,
+    REPLACE_ONE_UNIT_SAME_CLASSES,
     STATISTICS,
     Header,
     Statistic,
@@ -219,7 +219,9 @@ def plan(
     groups = query.sample.groups
     counts = {"counts": _counts(n, groups)} if groups > 1 else {}
     if counts:
-        header = Header(ball, sum(counts["counts"]), privacy, neighbours=NEIGHBOURS_BY_CLASS, arithmetic=arithmetic)
+        header = Header(
+            ball, sum(counts["counts"]), privacy, adjacency=REPLACE_ONE_UNIT_SAME_CLASSES, arithmetic=arithmetic
+        )
     else:
         header = Header(ball, positive_int(n, "n", minimum=2), privacy, arithmetic=arithmetic)
     if query.compare is not None:

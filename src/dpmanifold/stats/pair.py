@@ -70,7 +70,7 @@ class Pair(Sample[Sequence[UnitPoints]]):
             )
         return names
 
-    neighbours = staticmethod(Groups.neighbours)
+    adjacency = staticmethod(Groups.adjacency)
 
     @staticmethod
     def fits(X: Registered) -> bool:
@@ -90,7 +90,7 @@ class Pair(Sample[Sequence[UnitPoints]]):
     @staticmethod
     def are_counts(found: Sequence[int], facts: Sequence[Mapping[str, Any]]) -> bool:
         """Return whether they are the units of two data sets, or of the two classes of one."""
-        return found == (facts[0].get("units by class") if len(facts) == 1 else [fact["n"] for fact in facts])
+        return found == (facts[0].get("units_by_class") if len(facts) == 1 else [fact["n"] for fact in facts])
 
 
 def _of_sizes(

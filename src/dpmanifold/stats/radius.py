@@ -85,8 +85,8 @@ class RadiusPlan:
         )
         details = {
             "coverage": self.coverage,
-            "count noise": self.search.count_noise,
-            "units inside": float(inside.numbers[0]),
+            "count_noise": self.search.count_noise,
+            "units_inside": float(inside.numbers[0]),
         }
         return (
             yield from step_of(Release.of(
@@ -100,7 +100,7 @@ class Radius(Statistic):
     """A ball about the public centre that holds most of the units."""
 
     name, words, kind = "radius", "a smaller ball about the same centre that holds most of the units", Kind.BALL
-    details = frozenset({"coverage", "units inside", "count noise"})
+    details = frozenset({"coverage", "units_inside", "count_noise"})
 
     def prepared(self, header: Header, *, coverage: float = 0.95, mechanism: Any = "auto") -> Program[UnitPoints]:
         """Plan the search, or refuse where counts would be too noisy."""

@@ -36,7 +36,7 @@ _LEAST_GAIN = 0.95
 # calibrated to it by its exact profile saves: a promise that is shared out is kept by way of another one.
 _LARGEST_LOSS = 1.13
 # What a release states where no smaller ball was looked for.
-SKIPPED = frozenset({"refine skipped"})
+SKIPPED = frozenset({"refinement_skipped"})
 # What is decided of refinement.
 REFINEMENT = "refine"
 _SKIPPED, _USED, _USED_AS_PURE = "skipped", "used", "used, by a pure guarantee"
@@ -74,7 +74,7 @@ class _BallAndRest:
             return "a smaller ball is looked for inside a public one, and this is the whole space"
         shares = divide(privacy, PURE_REFINE_SHARES if isinstance(privacy, PureDP) else REFINE_SHARES)
         try:
-            plan = BallSearch.make(header, shares[:2], REFINE_COVERAGE, decision="center of the ball")
+            plan = BallSearch.make(header, shares[:2], REFINE_COVERAGE, decision="ball_center_mechanism")
         except DPManifoldError as problem:
             return str(problem).rstrip(".")
         return plan.obstacle or _BallAndRest(plan, compose(shares[:2]), shares[2])

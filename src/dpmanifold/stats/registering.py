@@ -35,7 +35,7 @@ class Survey:
     ----------
     n, unit : how many units, and what a unit is
     facts : all that is public about the data, in the words of canonical JSON: "space", "n" and "unit"; where there are
-        classes also "classes", "units by class" and "touched", in how many classes a unit has records at most; or,
+        classes also "classes", "units_by_class" and "touched", in how many classes a unit has records at most; or,
         where labels are private, "classes" and "labels"
     content : gives the bytes for a fingerprint. NOT PRIVATE
     covariate : what is public about the covariate, where there is one. It is not among the facts, by which data are
@@ -152,6 +152,6 @@ class ClassCounts:
             "n": self.n,
             "unit": self.unit,
             "classes": written(names, "classes"),
-            "units by class": self.counts,
+            "units_by_class": self.counts,
             "touched": self.touched,
         }

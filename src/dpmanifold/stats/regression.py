@@ -64,7 +64,7 @@ class RegressionMoments(FeatureStatistic):
     """
 
     name, words = "regression", "moments of a geodesic regression on a covariate"
-    proof = "docs/theory/regression.md"
+    proof = "regression"
     details = SKIPPED | _PUBLIC
 
     def __init__(self, radius: float | None = None, moments: FloatArray | None = None) -> None:

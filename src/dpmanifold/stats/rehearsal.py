@@ -27,7 +27,7 @@ from dpmanifold.manifolds.vectors import vector_norm
 from dpmanifold.mechanisms import Mechanism
 from dpmanifold.noise.source import SimulationSource
 from dpmanifold.release import Release
-from dpmanifold.statistic import NEIGHBOURS_BY_CLASS, Header, Statistic, Step
+from dpmanifold.statistic import REPLACE_ONE_UNIT_SAME_CLASSES, Header, Statistic, Step
 from dpmanifold.stats.draws import Bits
 from dpmanifold.stats.marks import MarkedPoints
 from dpmanifold.stats.requests import Question, written_options
@@ -84,7 +84,7 @@ class Rehearsal:
         except InvalidArgumentError:  # what cannot be written down
             return None
         drawn = tuple((step.statistic, step.mechanism, step.arithmetic) for step in self.steps())
-        about = (repr(header.ball.space), header.ball.is_whole, header.unit, header.neighbours, type(header.privacy))
+        about = (repr(header.ball.space), header.ball.is_whole, header.unit, header.adjacency, type(header.privacy))
         key = (asked.name, options, about, drawn, self.exact, stored, *self.parts)
         try:
             hash(key)
@@ -96,10 +96,10 @@ class Rehearsal:
         """Refuse releases that are about something else than is paid for, or that cost more together."""
         header = self.header
         for release in found:
-            for name in ("privacy", "unit", "neighbours"):
+            for name in ("privacy", "unit", "adjacency"):
                 if getattr(release, name) != getattr(header, name):
                     raise InvalidArgumentError(f"a release states another {name} than is asked for")
-        if len(found) > 1 and header.neighbours != NEIGHBOURS_BY_CLASS:
+        if len(found) > 1 and header.adjacency != REPLACE_ONE_UNIT_SAME_CLASSES:
             raise InvalidArgumentError("it makes several releases of the same units, which cost more than one")
         if len(found) == 1 and found[0].n != header.n:
             raise InvalidArgumentError("a release states another number of units than there are")

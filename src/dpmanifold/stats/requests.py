@@ -31,7 +31,7 @@ from dpmanifold.statistic import STATISTICS, Header, Statistic
 
 P = TypeVar("P")
 
-FORMAT = "dpmanifold request 1"
+FORMAT = "dpmanifold request 2"
 
 
 @dataclass(frozen=True)
@@ -119,8 +119,8 @@ class Question(Generic[P]):
             "data": list(data),
             "ball": written_ball(header.ball),
             "unit": header.unit,
-            "neighbours": header.neighbours,
-            "promise": written_promise(header.privacy),
+            "adjacency": header.adjacency,
+            "privacy": written_promise(header.privacy),
             "options": written_options(self.plan, self._plainly(header.ball)),
         }
         return request if header.arithmetic == "auto" else {**request, "arithmetic": header.arithmetic}
@@ -190,7 +190,7 @@ def written(value: Any, name: str) -> Any:
         case complex():
             return {"complex": [value.real.hex(), value.imag.hex()]}
         case Promise():
-            return {"promise": written_promise(value)}
+            return {"privacy": written_promise(value)}
         case Ball():
             return {"ball": written_ball(value)}
         case Release():

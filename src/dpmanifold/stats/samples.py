@@ -22,10 +22,10 @@ from dpmanifold.frechet import LabelledPoints, UnitPoints, lowest_tol
 from dpmanifold.inference.design import Range, checked_range
 from dpmanifold.privacy.accounts import Account, Mark
 from dpmanifold.statistic import (
-    NEIGHBOURS,
-    NEIGHBOURS_BY_CLASS,
-    NEIGHBOURS_BY_COVARIATE,
-    NEIGHBOURS_WITH_LABELS,
+    REPLACE_ONE_UNIT,
+    REPLACE_ONE_UNIT_AND_LABELS,
+    REPLACE_ONE_UNIT_SAME_CLASSES,
+    REPLACE_ONE_UNIT_SAME_COVARIATES,
 )
 from dpmanifold.stats.by_class import labelled_points, points_by_class
 from dpmanifold.stats.content import Content, content_of
@@ -113,9 +113,9 @@ class Sample(ABC, Generic[S]):
         """Return how a private call is given registered data: what comes before the ball, and by keyword."""
 
     @staticmethod
-    def neighbours(options: Mapping[str, Any]) -> str:
-        """Return the neighbouring relation, given what a plan is told about the sample."""
-        return NEIGHBOURS
+    def adjacency(options: Mapping[str, Any]) -> str:
+        """Return which data sets are adjacent, given what a plan is told about the sample."""
+        return REPLACE_ONE_UNIT
 
     @staticmethod
     def are_counts(found: Sequence[int], facts: Sequence[Mapping[str, Any]]) -> bool:
@@ -219,9 +219,9 @@ class Labelled(Sample[LabelledPoints]):
         return Known(n, unit, data, points, public, options, counts)
 
     @staticmethod
-    def neighbours(options: Mapping[str, Any]) -> str:
+    def adjacency(options: Mapping[str, Any]) -> str:
         """Return that classes are replaced with a unit, unless they are public."""
-        return NEIGHBOURS_BY_CLASS if options.get("labels_public", False) else NEIGHBOURS_WITH_LABELS
+        return REPLACE_ONE_UNIT_SAME_CLASSES if options.get("labels_public", False) else REPLACE_ONE_UNIT_AND_LABELS
 
     def _counts_registered(self, X: Registered) -> tuple[float, ...] | None:
         """Return what is registered about classes, None for private labels; or refuse data registered otherwise."""
@@ -307,9 +307,9 @@ class Groups(Sample[Sequence[UnitPoints]]):
         return Known(found.n, found.unit, data, points, public, options)
 
     @staticmethod
-    def neighbours(options: Mapping[str, Any]) -> str:
+    def adjacency(options: Mapping[str, Any]) -> str:
         """Return that who is in which group is public."""
-        return NEIGHBOURS_BY_CLASS
+        return REPLACE_ONE_UNIT_SAME_CLASSES
 
     def _spanned(self, touched: int) -> dict[str, Any]:
         """Refuse groups of which somebody is in several: given in how many a unit is at most, which is public."""
@@ -338,7 +338,7 @@ class Groups(Sample[Sequence[UnitPoints]]):
     @staticmethod
     def planned(X: Registered) -> tuple[Any, dict[str, Any]]:
         """Return the units of each group."""
-        return list(X.facts["units by class"]), {}
+        return list(X.facts["units_by_class"]), {}
 
     @staticmethod
     def given(X: Registered) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -348,7 +348,7 @@ class Groups(Sample[Sequence[UnitPoints]]):
     @staticmethod
     def are_counts(found: Sequence[int], facts: Sequence[Mapping[str, Any]]) -> bool:
         """Return whether they are the units of all groups, in their order."""
-        return all(found == fact["units by class"] for fact in facts)
+        return all(found == fact["units_by_class"] for fact in facts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -371,12 +371,12 @@ class SpanningGroups(Groups):
     @staticmethod
     def planned(X: Registered) -> tuple[Any, dict[str, Any]]:
         """Return the units of the smallest class."""
-        return min(X.facts["units by class"]), {}
+        return min(X.facts["units_by_class"]), {}
 
     @staticmethod
     def are_counts(found: Sequence[int], facts: Sequence[Mapping[str, Any]]) -> bool:
         """Return whether they are the units of some groups."""
-        return all(n in fact["units by class"] for n in found for fact in facts)
+        return all(n in fact["units_by_class"] for n in found for fact in facts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -418,9 +418,9 @@ class WithCovariate(Sample[MarkedPoints]):
         return Known(n, unit, data, points, partial(public_marks, ball, n), options)
 
     @staticmethod
-    def neighbours(options: Mapping[str, Any]) -> str:
+    def adjacency(options: Mapping[str, Any]) -> str:
         """Return that covariates are replaced with a unit, unless they are public."""
-        return NEIGHBOURS_BY_COVARIATE if options.get("covariate_public", False) else NEIGHBOURS
+        return REPLACE_ONE_UNIT_SAME_COVARIATES if options.get("covariate_public", False) else REPLACE_ONE_UNIT
 
     def _registered_range(self, X: Registered) -> Range:
         """Return the range that a regression on registered data is asked with, or refuse: from public facts."""
@@ -560,7 +560,7 @@ def _registered_counts(X: Registered, labels: object, names: list[Any]) -> Class
             "private_lda takes it; for anything else by class register the records with public labels.",
             id=Public(X.id),
         )
-    return ClassCounts(list(X.facts["units by class"]), X.facts["touched"], X.n, X.unit)
+    return ClassCounts(list(X.facts["units_by_class"]), X.facts["touched"], X.n, X.unit)
 
 
 def _refuse_other_classes(X: Registered, labels: object, names: list[Any]) -> None:

@@ -42,7 +42,7 @@ _GRIDS = {6: 1 / 256, 5: 1 / 256, 4: 1 / 64, 3: 1 / 16}
 _FINE_ERROR = 0.15
 # Of a pure promise, the part for the choice of the radius; the rest counts the units within it.
 _PURE_SHARES = (0.75, 0.25)
-COUNT = Sensitivity(1.0, "number of units", "tight", "docs/theory/refine.md")
+COUNT = Sensitivity(1.0, "number of units", "tight", "refine")
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from dpmanifold.stats.moments import REFERENCE, Moment
 from dpmanifold.stats.program import Program
 from dpmanifold.stats.ranges import Limits, limits_of_features
 
-PROOF = "docs/theory/components.md"
+PROOF = "pga"
 # Fixed in advance, as shares of mu^2 (or rho): the mean, the directions and the variances along them.
 COMPONENT_SHARES = (0.15, 0.7, 0.15)
 
