@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import pathlib
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpmanifold.cli import ledger_checks as checks
-from dpmanifold.cli import ledger_options as steward
-from dpmanifold.cli import ledger_views as views
 from dpmanifold.cli import options
 from dpmanifold.cli.arguments import ball_of, class_words, classes_of, promise_of
 from dpmanifold.cli.command import how_of, invalid_of, one_apart, shared_options, teller
 from dpmanifold.cli.engine import at_work
-from dpmanifold.cli.failures import guarded
-from dpmanifold.cli.ledger_views import say_datasets, say_grants, say_populations
-from dpmanifold.cli.payer import opened, population_of
+from dpmanifold.cli.failures import PROMISE_IMPOSSIBLE, guarded
+from dpmanifold.cli.outputs import check_targets, require_plots, save_picture
+from dpmanifold.cli.payer import READER, opened, population_of
 from dpmanifold.cli.records import read
-from dpmanifold.cli.speech import say, say_json
+from dpmanifold.cli.speech import say, say_answer, table_of
 from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.privacy import Promise
+from dpmanifold.privacy.amounts import cost_of, in_words
 from dpmanifold.progress import quietly
+
+if TYPE_CHECKING:
+    from dpmanifold.ledger import Population
+    from dpmanifold.ledger.auditing import Audit
+    from dpmanifold.ledger.datasets import DataSet
 
 app = typer.Typer(
     help="Keep account of what is spent, for years: populations with caps, who may spend, and what was spent on what."
@@ -30,6 +35,25 @@ app = typer.Typer(
     "does not hold.",
     no_args_is_help=True,
 )
+
+_Ledger = Annotated[
+    str | None,
+    typer.Option("--ledger", envvar="DPM_LEDGER", metavar="PATH|URL", help="The ledger: a file, or postgresql://..."),
+]
+_Population = Annotated[
+    str | None,
+    typer.Option(envvar="DPM_POPULATION", metavar="NAME", help="Which; may be left out where there is one."),
+]
+_Principal = Annotated[str | None, typer.Option(metavar="NAME", help="Who does this. Default: the login name.")]
+_Reason = Annotated[str, typer.Option(help="Why. It stays in the ledger for good.")]
+_Secret = Annotated[
+    pathlib.Path | None,
+    typer.Option(
+        envvar="DPM_SECRET",
+        metavar="FILE",
+        help="The key file under which data sets are fingerprinted. Default: PATH.key, beside the ledger.",
+    ),
+]
 
 
 @guarded
@@ -43,12 +67,12 @@ def create(
             help="A file that is written along with every entry: put it on another disk. Default: PATH.witness."
         ),
     ] = None,
-    secret: steward.Secret = None,
+    secret: _Secret = None,
     writer: Annotated[
         str | None,
         typer.Option(metavar="ROLE", help="PostgreSQL: the role of those who spend, who may add entries and no more."),
     ] = None,
-    principal: steward.Principal = None,
+    principal: _Principal = None,
     as_json: options.Json = False,
 ) -> None:
     """Make a new ledger, with its witness and the secret key of its fingerprints. Refuses one that is there."""
@@ -58,20 +82,17 @@ def create(
     with Ledger.create(where, witness=witness, secret=secret, principal=principal, writer=writer) as ledger:
         facts = {"ledger": ledger.id, "where": ledger.name, "witness": str(ledger.witness.path),
                  "secret": str(ledger.secret)}  # fmt: skip
-    if as_json:
-        say_json(facts)
-        return
     together = "://" not in where and same_volume(facts["where"], facts["witness"])
-    lines = [
+    say_answer(
+        facts,
+        as_json,
         f"Ledger {facts['ledger']}",
         f"  written      {facts['where']}",
         f"  witness      {facts['witness']}",
         f"  secret       {facts['secret']}",
         "Whoever holds the data keeps the secret to themselves, and a copy of it in a safe place.",
-    ]
-    if together:
-        lines.append("The witness is on the ledger's own volume: restored together, the two notice nothing.")
-    say("\n".join(lines))
+        *(["The witness is on the ledger's own volume: restored together, the two notice nothing."] * together),
+    )
 
 
 @guarded
@@ -82,8 +103,8 @@ def population(
     delta: options.Delta = None,
     mu: options.Mu = None,
     rho: options.Rho = None,
-    ledger: steward.Ledger = None,
-    principal: steward.Principal = None,
+    ledger: _Ledger = None,
+    principal: _Principal = None,
     as_json: options.Json = False,
 ) -> None:
     """Make a population: the people whose cap all releases about them share, whichever data they come from."""
@@ -93,20 +114,19 @@ def population(
             raise InvalidArgumentError(
                 f"{name} is a population already. dpm ledger cap raises its cap; another population takes another name."
             )
-        made = book.population(name, cap, unit)
-        say_populations([made], as_json)
+        _say_populations([book.population(name, cap, unit)], as_json)
 
 
 @guarded
 def cap(
-    reason: steward.Reason,
+    reason: _Reason,
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
     mu: options.Mu = None,
     rho: options.Rho = None,
-    ledger: steward.Ledger = None,
-    population: steward.Population = None,
-    principal: steward.Principal = None,
+    ledger: _Ledger = None,
+    population: _Population = None,
+    principal: _Principal = None,
     as_json: options.Json = False,
 ) -> None:
     """Raise the cap of a population, of the same kind. Caps are never lowered; the reason stays in the ledger."""
@@ -114,7 +134,7 @@ def cap(
     with opened(ledger, principal) as book:
         whose = population_of(book, population)
         whose.raise_cap(raised, reason)
-        say_populations([population_of(book, whose.name)], as_json)
+        _say_populations([population_of(book, whose.name)], as_json)
 
 
 @guarded
@@ -124,10 +144,10 @@ def grant(
     delta: options.Delta = None,
     mu: options.Mu = None,
     rho: options.Rho = None,
-    reason: steward.Reason = "",
-    ledger: steward.Ledger = None,
-    population: steward.Population = None,
-    principal: steward.Principal = None,
+    reason: _Reason = "",
+    ledger: _Ledger = None,
+    population: _Population = None,
+    principal: _Principal = None,
     as_json: options.Json = False,
 ) -> None:
     """Say how much somebody may spend in all. With the first grant, whoever has none may spend nothing.
@@ -138,7 +158,7 @@ def grant(
     with opened(ledger, principal) as book:
         whose = population_of(book, population)
         whose.grant(who, granted, reason)
-        say_grants(whose, as_json)
+        _say_grants(whose, as_json)
 
 
 # What only a release needs.
@@ -194,9 +214,207 @@ def register(
                 labels_public=not labels_private, covariate=values, covariate_range=covariate_range,
                 covariate_public=covariate_public, invalid=invalid_of(words), curator=curator, confirm=words["confirm"],
             )  # fmt: skip
-        say_datasets([one for one in whose.datasets() if one.id == found.id], words["as_json"])
+        _say_datasets([one for one in whose.datasets() if one.id == found.id], words["as_json"])
         if found.unit == "record" != whose.unit and not words["as_json"]:
             say(f"Each record counts as one {whose.unit}: by this you assert that nobody has two.")
+
+
+# -------------------------------------------------------------------- what a ledger holds
+
+
+@guarded
+def populations(ledger: _Ledger = None, as_json: options.Json = False) -> None:
+    """List the populations: cap, spent, left."""
+    with opened(ledger, READER) as book:
+        _say_populations(book.populations(), as_json)
+
+
+def _say_populations(found: Sequence[Population], as_json: bool) -> None:
+    records = [
+        {"name": one.name, "unit": one.unit, "cap": one.cap.to_dict(), "spent": _record(one.spent),
+         "unspent": _record(one.unspent)}
+        for one in found
+    ]  # fmt: skip
+    rows = [(one.name, one.unit, in_words(one.cap), _spent(one.spent, one.cap), _left(one.unspent)) for one in found]
+    nothing = "There is no population: dpm ledger population."
+    _say_rows(records, as_json, ("population", "unit", "cap", "spent", "left"), rows, nothing)
+
+
+@guarded
+def grants(ledger: _Ledger = None, population: _Population = None, as_json: options.Json = False) -> None:
+    """List who may spend how much of a population's cap, and what each has left."""
+    with opened(ledger, READER) as book:
+        _say_grants(population_of(book, population), as_json)
+
+
+def _say_grants(whose: Population, as_json: bool) -> None:
+    found = whose.grants()
+    records = [
+        {"principal": one.principal, "granted": one.granted.to_dict(), "spent": _record(one.spent),
+         "remaining": _record(one.remaining)}
+        for one in found
+    ]  # fmt: skip
+    rows = [
+        (one.principal, in_words(one.granted), _spent(one.spent, one.granted), _left(one.remaining)) for one in found
+    ]
+    nothing = f"There are no grants: anybody may spend the cap of {whose.name}."
+    _say_rows(records, as_json, ("who", "granted", "spent", "left"), rows, nothing)
+
+
+@guarded
+def datasets(ledger: _Ledger = None, population: _Population = None, as_json: options.Json = False) -> None:
+    """List the data sets of a population, with all their versions."""
+    with opened(ledger, READER) as book:
+        _say_datasets(population_of(book, population).datasets(), as_json)
+
+
+def _say_datasets(found: Sequence[DataSet], as_json: bool) -> None:
+    names = ("id", "name", "version", "n", "unit", "space")
+    records = [{name: getattr(one, name) for name in names} for one in found]
+    rows = [(one.id, f"{one.n:,} {one.unit}s", one.space) for one in found]
+    _say_rows(records, as_json, ("data set", "units", "space"), rows, "There is no data set: dpm ledger register.")
+
+
+@guarded
+def history(
+    ledger: _Ledger = None,
+    population: _Population = None,
+    after: Annotated[int, typer.Option(min=0, help="Begin after this entry.")] = 0,
+    limit: Annotated[int, typer.Option(min=1, help="How many entries to read at most.")] = 1000,
+    picture: Annotated[
+        pathlib.Path | None, typer.Option(help="What used it up, as a picture: .png, .svg, .pdf.")
+    ] = None,
+    force: options.Force = False,
+    as_json: options.Json = False,
+) -> None:
+    """Say what used it up: every release with its promise, who asked for it and what came of it. Reading costs nothing.
+
+    Without --population of all populations. Long ones come in pages: --after.
+    """
+    if picture is not None:
+        check_targets({"--picture": picture}, force, {"--ledger": ledger})
+        require_plots()
+    with opened(ledger, READER) as book:
+        whose = None if population is None else population_of(book, population).name
+        page = book.history(whose, after=after, limit=limit)
+    if picture is not None:
+        save_picture(page, picture)
+    told = page.sentences()
+    if page.next is not None:  # said last, and here in words of options
+        told[-1] = f"There is more: --after {page.next}."
+    say_answer(
+        page.to_dict(), as_json, page.table(), *told, *([] if picture is None else [f"  written      {picture}"])
+    )
+
+
+@guarded
+def status(
+    key: Annotated[str, typer.Argument(help="The key of a release.")],
+    ledger: _Ledger = None,
+    population: _Population = None,
+    principal: _Principal = None,
+    as_json: options.Json = False,
+) -> None:
+    """Say what became of a key: free, spent, started, released or lost. Keys belong to who spends."""
+    with opened(ledger, principal) as book:
+        whose = population_of(book, population)
+        state = whose.status(key) or "free"
+        who = whose.principal
+    record = {"key": key, "population": whose.name, "principal": who, "state": state}
+    say_answer(record, as_json, f"{key} of {who}: {_STATES[state]}")
+
+
+_STATES = {
+    "free": "free. Nothing was spent under this key.",
+    "spent": "spent, and not begun. The same command with this key takes it up, at no further cost.",
+    "started": "started. Somebody is at work on it, or was ended in the middle: the same command tells which.",
+    "released": "released. The same command with this key gives the same release again, at no cost.",
+    "lost": "lost. The spend stands, and nothing was released: ask again under another key, at the full cost.",
+}
+
+
+def _say_rows(
+    records: Any, as_json: bool, headings: tuple[str, ...], rows: Sequence[tuple[str, ...]], nothing: str
+) -> None:
+    """Print records, as a table for people; or that there is nothing."""
+    say_answer(records, as_json, table_of(headings, rows, pad_edge=False) if rows else nothing)
+
+
+def _spent(promise: Promise | None, whole: Promise) -> str:
+    """Return what was spent for people, rounded up, and which share of the whole that is."""
+    if promise is None:
+        return "nothing"
+    parts = zip(cost_of(promise, whole), cost_of(whole, whole), strict=True)
+    return f"{in_words(promise, up=True)} ({max(float(100 * used / most) for used, most in parts):.1f} %)"
+
+
+def _left(promise: Promise | None) -> str:
+    return "nothing" if promise is None else in_words(promise, up=False)
+
+
+def _record(promise: Promise | None) -> dict[str, Any] | None:
+    return None if promise is None else promise.to_dict()
+
+
+# -------------------------------------------------------------------- whether it holds
+
+
+@guarded
+def audit(ledger: _Ledger = None, as_json: options.Json = False) -> None:
+    """Read everything and recompute it: hashes, sums, caps, witness. Exits with 4 if something does not hold."""
+    with opened(ledger, READER) as book:
+        _say_audit(book.audit(), as_json)
+
+
+def _say_audit(found: Audit, as_json: bool) -> None:
+    say_answer(found.to_dict(), as_json, repr(found))
+    if not found.ok:
+        raise typer.Exit(PROMISE_IMPOSSIBLE)
+
+
+@guarded
+def reconcile(
+    reason: _Reason,
+    ledger: _Ledger = None,
+    principal: _Principal = None,
+    as_json: options.Json = False,
+) -> None:
+    """Mend a database that was restored from a backup: take from the witness what it has lost.
+
+    What was spent stays spent, even beyond the cap; results are not brought back.
+    """
+    with opened(ledger, principal, reconcile=reason) as book:
+        done = book.reconciled
+    assert done is not None  # a reason was given
+    recovered = [entry.seq for entry in done.recovered]
+    record = {"common": done.common, "own": done.own, "recovered": recovered, "over": list(done.over)}
+    say_answer(record, as_json, repr(done))
+
+
+@guarded
+def export(
+    out: Annotated[pathlib.Path, typer.Argument(metavar="FILE", help="JSON lines: one entry each, without results.")],
+    ledger: _Ledger = None,
+    force: options.Force = False,
+    as_json: options.Json = False,
+) -> None:
+    """Write all entries for an auditor, who needs no database and no data: dpm ledger verify-export checks the file."""
+    check_targets({"FILE": out}, force, {"--ledger": ledger})
+    with opened(ledger, READER) as book:
+        written = book.export(out)
+    record = {"written": str(out), "entries": written}
+    say_answer(record, as_json, f"{written:,} entries\n  written      {out}")
+
+
+@guarded
+def verify_export(
+    path: Annotated[pathlib.Path, typer.Argument(metavar="FILE", help="What dpm ledger export wrote.")],
+    as_json: options.Json = False,
+) -> None:
+    """Check an export by itself: hashes, sums, caps. Exits with 4 if something does not hold."""
+    from dpmanifold.ledger.export import verify_export as verified
+
+    _say_audit(verified(path), as_json)
 
 
 _SET_UP, _INSPECT, _AUDIT = "Set up", "Inspect", "Audit"
@@ -206,14 +424,14 @@ for _name, _command, _panel in (
     ("cap", cap, _SET_UP),
     ("grant", grant, _SET_UP),
     ("register", register, _SET_UP),
-    ("populations", views.populations, _INSPECT),
-    ("grants", views.grants, _INSPECT),
-    ("datasets", views.datasets, _INSPECT),
-    ("history", views.history, _INSPECT),
-    ("status", views.status, _INSPECT),
-    ("audit", checks.audit, _AUDIT),
-    ("reconcile", checks.reconcile, _AUDIT),
-    ("export", checks.export, _AUDIT),
-    ("verify-export", checks.verify_export, _AUDIT),
+    ("populations", populations, _INSPECT),
+    ("grants", grants, _INSPECT),
+    ("datasets", datasets, _INSPECT),
+    ("history", history, _INSPECT),
+    ("status", status, _INSPECT),
+    ("audit", audit, _AUDIT),
+    ("reconcile", reconcile, _AUDIT),
+    ("export", export, _AUDIT),
+    ("verify-export", verify_export, _AUDIT),
 ):
     app.command(name=_name, rich_help_panel=_panel)(_command)

@@ -19,7 +19,6 @@ from dpmanifold.cli import (
     remote,
     reproduce,
     results,
-    serve,
     service,
 )
 from dpmanifold.cli.build import command_of, known_queries
@@ -94,7 +93,7 @@ for name, command, panel in (
     ("verify", results.verify_command, _AFTER),
     ("show", results.show, _AFTER),
     ("predict", predict.predict, _AFTER),
-    ("serve", serve.serve, _SERVING),
+    ("serve", service.serve, _SERVING),
     ("reproduce", reproduce.reproduce, _PAPERS),
 ):
     app.command(name=name, rich_help_panel=panel)(command)

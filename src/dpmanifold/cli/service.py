@@ -1,22 +1,26 @@
-"""`dpm service`: what the operator of a service does on its host. It shows names, roles and times, never data."""
+"""`dpm serve` and `dpm service`: a service for a team, and what its operator does on its host. They show no data."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import pathlib
+import socket
+import stat
 import sys
-from collections.abc import Iterator, Sequence
+import tempfile
+import webbrowser
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich import box
-from rich.table import Table
-from rich.text import Text
 
 from dpmanifold._extras import optional_module
 from dpmanifold.cli import options
-from dpmanifold.cli.failures import PROMISE_IMPOSSIBLE, guarded
-from dpmanifold.cli.speech import say, say_json, say_table
+from dpmanifold.cli.endings import Terminated
+from dpmanifold.cli.failures import FAULT, PROMISE_IMPOSSIBLE, fail, guarded
+from dpmanifold.cli.serve_records import read_request
+from dpmanifold.cli.speech import complain, say, say_answer, table_of
 from dpmanifold.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -42,6 +46,189 @@ PasswordStdin = Annotated[
     bool, typer.Option("--password-stdin", help="Read the password from standard input, one line, and do not ask.")
 ]
 DEFAULT = pathlib.Path("dpm-service.toml")
+_BEGIN = (
+    "there are no settings {path}. To try a service out, with public data: dpm serve --demo. To set one up: dpm serve "
+    "--init, then dpm service account add NAME --role steward, then dpm serve."
+)
+
+
+@guarded
+def serve(
+    config: Config = DEFAULT,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="Try it out: three accounts and public data, on this machine alone.")
+    ] = False,
+    folder: Annotated[
+        pathlib.Path | None,
+        typer.Option(help="With --demo: where to keep it. Without, it is gone when the service stops."),
+    ] = None,
+    port: Annotated[int | None, typer.Option(help="With --demo: the port. Without, 8000 or one that is free.")] = None,
+    open_page: Annotated[bool, typer.Option("--open", help="Open a browser once the service runs.")] = False,
+    init: Annotated[
+        bool, typer.Option("--init", help="Write settings to begin with, and make database, ledger and vault.")
+    ] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Say what holds and what does not. Exits with 4 if something does not.")
+    ] = False,
+    only: Annotated[
+        str | None,
+        typer.Option(metavar="web|worker", help="Run one of the two processes, as its own user of the system."),
+    ] = None,
+) -> None:
+    """Run a service for a team: stewards register data, analysts plan and ask, auditors read. Records never leave.
+
+    Start with dpm serve --demo. The web process cannot read records where the two processes run as two users:
+    examples/serve shows how.
+    """
+    if demo + init + check + (only is not None) > 1:
+        raise InvalidArgumentError("--demo, --init, --check and --only exclude each other. Give one.")
+    if not demo and (folder is not None or port is not None):
+        raise InvalidArgumentError("--folder and --port go with --demo. Leave them out: the settings say where.")
+    for package in ("sqlalchemy", "starlette", "uvicorn", "jinja2", "argon2"):
+        optional_module(package, "server", "a service")
+    if demo:
+        _demo(folder, port, open_page)
+    elif init:
+        _init(config)
+    elif not config.exists():
+        raise InvalidArgumentError(_BEGIN.format(path=config))
+    elif check:
+        _check(config)
+    elif only is not None:
+        _only(only, config)
+    else:
+        _both(config, open_page)
+
+
+def _demo(folder: pathlib.Path | None, port: int | None, open_page: bool) -> None:
+    optional_module("sklearn", "all", "the demonstration")
+    from dpmanifold.service.demo import PEOPLE, set_up
+
+    os.umask(0o077)  # whatever is made is for whoever tries it out
+    with tempfile.TemporaryDirectory(prefix="dpm-demo-", ignore_cleanup_errors=True) as gone:
+        place = pathlib.Path(gone) / "service" if folder is None else folder
+        made = set_up(place, read_request, port)
+        lines = [f"  {name:<5} {password:<18} {PEOPLE[name]}" for name, password in made.passwords.items()]
+        if lines:
+            say("Sign in as one of these; the passwords are not shown again.\n" + "\n".join(lines))
+        else:
+            say(f"The demonstration in {place} goes on, with the passwords it has.")
+        _both(made.config, open_page)
+
+
+def _init(config: pathlib.Path) -> None:
+    from dpmanifold.service.service import Service
+    from dpmanifold.service.settings import Settings
+
+    if not config.exists():
+        Settings.write_example(config)
+        say(f"Written: {config}")
+    settings = Settings.read(config)
+    with Service.create(settings) as service:
+        _share(settings.database, settings.ledger, service.ledger.witness.path)
+        say(
+            f"  database  {service.database.name}\n  ledger    {service.ledger.name}\n"
+            f"  witness   {service.ledger.witness.path}\n  key       {service.ledger.secret}\n"
+            f"  records   {settings.root}\n  vault     {settings.vault}\n"
+            "Keep a copy of the key in a safe place. Next:\n"
+            f"  dpm service account add NAME --role steward --config {config}\n"
+            f"  dpm serve --check --config {config}\n  dpm serve --config {config}"
+        )
+
+
+def _share(*paths: str | pathlib.Path) -> None:
+    """Let a group write to files in a folder that it may write to: web and worker are two users of one group."""
+    for path in map(pathlib.Path, paths):
+        if path.is_file() and stat.S_IMODE(path.parent.stat().st_mode) & stat.S_IWGRP:
+            path.chmod(stat.S_IMODE(path.stat().st_mode) | stat.S_IRGRP | stat.S_IWGRP)
+
+
+def _check(config: pathlib.Path) -> None:
+    from dpmanifold.service.checks import FAIL, findings
+    from dpmanifold.service.settings import Settings
+
+    try:
+        settings = Settings.read(config)
+    except InvalidArgumentError as problem:
+        say(f"{FAIL}  {problem}")
+        raise typer.Exit(PROMISE_IMPOSSIBLE) from None
+    found = findings(settings)
+    say("\n".join(map(str, found)))
+    if any(one.state == FAIL for one in found):
+        raise typer.Exit(PROMISE_IMPOSSIBLE)
+
+
+def _only(part: str, config: pathlib.Path) -> None:
+    if part not in ("web", "worker"):
+        raise InvalidArgumentError(f"--only must be web or worker, got {part!r}.")
+    if part == "worker":
+        _with_one_thread(config)
+    from dpmanifold.service.service import Service
+    from dpmanifold.service.settings import Settings
+
+    os.umask(0o007)  # files of the service are for its users
+    with Service(Settings.read(config)) as service:
+        if part == "web":
+            _run_web(service)
+            return
+        from dpmanifold.service.worker import Worker
+
+        Worker(service, read_request).run()
+
+
+def _with_one_thread(config: pathlib.Path) -> None:
+    """Begin anew where libraries may have started threads: this process is to fork."""
+    from dpmanifold.service.processes import ONE_THREAD, WORKER, command
+
+    if any(os.environ.get(name) != value for name, value in ONE_THREAD.items()):
+        os.execve(sys.executable, command(WORKER, config), {**os.environ, **ONE_THREAD})
+
+
+def _run_web(service: Any) -> None:
+    from dpmanifold.service import beats
+    from dpmanifold.service.web.server import server_of
+
+    beats.beat(service.database, beats.WEB)
+    beats.keep_beating(service.database, beats.WEB)
+    server = server_of(service)
+    with contextlib.suppress(Terminated, KeyboardInterrupt):  # uvicorn raises the signal again once it has ended
+        server.run()
+    if not server.started:
+        fail("the web process could not start: dpm serve --check says why.", FAULT)
+
+
+def _both(config: pathlib.Path, open_page: bool) -> None:
+    from dpmanifold.service.processes import SAME_USER, Processes
+    from dpmanifold.service.settings import Settings
+
+    settings = Settings.read(config)
+    if _answers(settings):  # whose password pages people would fill in
+        fail(f"somebody listens at {settings.url} already. Stop them, or set web.port to another.", FAULT)
+
+    def started() -> None:
+        say(f"The service is at {settings.url} (Ctrl-C stops it).")
+        complain(SAME_USER)
+        if open_page:
+            webbrowser.open(settings.url)
+
+    problem = Processes(config.absolute(), complain).run(lambda: _answers(settings), started)
+    if problem:
+        fail(problem, FAULT)
+
+
+def _answers(settings: Any) -> bool:
+    """Return whether somebody listens where the web process is to."""
+    from dpmanifold.service.settings import UNIX
+
+    local = settings.host.startswith(UNIX)
+    family = socket.AF_UNIX if local else socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.settimeout(1.0)
+        where: Any = settings.host.removeprefix(UNIX) if local else (settings.host, settings.port)
+        return probe.connect_ex(where) == 0
+
+
+# -------------------------------------------------------------------- accounts, events, copies
 
 
 @guarded
@@ -69,20 +256,18 @@ def listed(config: Config = DEFAULT, as_json: options.Json = False) -> None:
     """List the accounts, closed ones included."""
     with _accounts(config) as accounts:
         found = accounts.listed()
-    if as_json:
-        say_json([one.to_dict() for one in found])
-        return
-    if not found:
-        say("There is no account: dpm service account add.")
-        return
-    rows = [(one.name, one.role, _day(one.created), _day(one.changed), _day(one.closed)) for one in found]
-    _say_rows(("account", "role", "made", "password set", "closed"), rows)
+    rows = [
+        (one.name, one.role, *((when or "")[:10] for when in (one.created, one.changed, one.closed))) for one in found
+    ]
+    table = table_of(("account", "role", "made", "password set", "closed"), rows, pad_edge=False)
+    nothing = "There is no account: dpm service account add."
+    say_answer([one.to_dict() for one in found], as_json, table if rows else nothing)
 
 
 @guarded
 def close(name: Name, config: Config = DEFAULT) -> None:
     """Close an account for good: its logins end and its tokens are revoked at once. What it asked for remains."""
-    with _accounts(config) as accounts, _named(name):
+    with _accounts(config, name) as accounts:
         accounts.close(name)
     say(f"{name} is closed.")
 
@@ -90,7 +275,7 @@ def close(name: Name, config: Config = DEFAULT) -> None:
 @guarded
 def password(name: Name, password_stdin: PasswordStdin = False, config: Config = DEFAULT) -> None:
     """Set a password that was forgotten, or is known to others: logins end and tokens are revoked."""
-    with _accounts(config) as accounts, _named(name):
+    with _accounts(config, name) as accounts:
         accounts.set_password(name, _password(password_stdin))
     say(f"{name} has a new password. All logins have ended and all tokens are revoked.")
 
@@ -108,12 +293,14 @@ def events(
     with _database(config) as database:
         log = _module("events")
         faults, found = log.verify(database), list(log.every(database, after))
-    if as_json:
-        shown = [{**one.to_dict(), "facts": _facts(one)} for one in found]
-        say_json({"ok": not faults, "faults": faults, "events": shown})
-    else:
-        _say_rows(("event", "time", "who", "what", "about"), [_line(one) for one in found])
-        say("\n".join([*faults, *([f"The last hash is {found[-1].hash}."] if found else [])]))
+    shown = [{**one.to_dict(), "facts": _facts(one)} for one in found]
+    headings = ("event", "time", "who", "what", "about")
+    say_answer(
+        {"ok": not faults, "faults": faults, "events": shown},
+        as_json,
+        table_of(headings, map(_line, found), whole=("time",), pad_edge=False),
+        "\n".join([*faults, *([f"The last hash is {found[-1].hash}."] if found else [])]),
+    )
     if faults:
         raise typer.Exit(PROMISE_IMPOSSIBLE)
 
@@ -166,17 +353,12 @@ def _database(config: pathlib.Path) -> Iterator[Database]:
 
 
 @contextlib.contextmanager
-def _accounts(config: pathlib.Path) -> Iterator[Accounts]:
-    with _database(config) as database:
-        yield _module("accounts").Accounts(database)
-
-
-@contextlib.contextmanager
-def _named(name: str) -> Iterator[None]:
-    """Say which account there is not: the operator may know."""
+def _accounts(config: pathlib.Path, name: str = "") -> Iterator[Accounts]:
+    """Open the accounts, and say which there is not: the operator may know."""
     missing = _module("errors").NotFound
     try:
-        yield
+        with _database(config) as database:
+            yield _module("accounts").Accounts(database)
     except missing:
         raise InvalidArgumentError(
             f"there is no open account {name!r}. dpm service account list shows those that there are."
@@ -206,19 +388,6 @@ def _facts(event: Any) -> dict[str, Any]:
         return dict(event.facts)
     except ValueError:
         return {"body": event.body}
-
-
-def _day(time: str | None) -> str:
-    return "" if time is None else time[:10]
-
-
-def _say_rows(headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
-    table = Table(box=box.SIMPLE, pad_edge=False)
-    for heading in headings:
-        table.add_column(heading, overflow="fold", no_wrap=heading in ("time", "at", "name"))
-    for row in rows:
-        table.add_row(*map(Text, row))
-    say_table(table)
 
 
 for _name, _command in (("add", add), ("list", listed), ("close", close), ("password", password)):

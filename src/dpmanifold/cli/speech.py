@@ -12,10 +12,13 @@ import json
 import os
 import sys
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
+from rich import box
 from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from dpmanifold.progress import bar, quietly
 
@@ -83,6 +86,41 @@ def json_text(record: Any) -> str:
 def say_json(record: Any) -> None:
     """Print a record for machines on stdout."""
     say(json_text(record))
+
+
+def say_answer(record: Any, as_json: bool, *told: Any) -> None:
+    """Print an answer: a record for machines, or texts and tables for people."""
+    if as_json:
+        say_json(record)
+        return
+    for one in told:
+        (say if isinstance(one, str) else say_table)(one)
+
+
+def table_of(
+    headings: Iterable[str],
+    rows: Iterable[Iterable[object]],
+    *,
+    whole: Collection[str] = (),
+    right: Collection[str] = (),
+    overflow: Any = "fold",
+    **how: Any,
+) -> Table:
+    """Return a table of texts, whatever they hold.
+
+    Parameters
+    ----------
+    headings, rows : what stands in it
+    whole, right : the headings of columns that stay in one piece, and of those that stand at the right
+    overflow, how : as rich takes them
+    """
+    table = Table(**{"box": box.SIMPLE, **how})
+    for heading in headings:
+        justify: Any = "right" if heading in right else "left"
+        table.add_column(heading, justify=justify, no_wrap=heading in whole, overflow=overflow)
+    for row in rows:
+        table.add_row(*(Text(str(entry)) for entry in row))
+    return table
 
 
 def say_table(table: Any) -> None:
