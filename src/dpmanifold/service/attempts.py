@@ -13,7 +13,7 @@ import signal
 import time
 import traceback
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import Row, select, update
 
@@ -25,11 +25,9 @@ from dpmanifold.service.notices import write_notice
 from dpmanifold.service.ordering import asked_before, population_named
 from dpmanifold.service.pausing import lost
 from dpmanifold.service.registering import folder_of
+from dpmanifold.service.service import Service
 from dpmanifold.stats.answers import answer_from_bytes, answer_to_bytes
 from dpmanifold.stats.curator import Notice
-
-if TYPE_CHECKING:
-    from dpmanifold.service.service import Service
 
 
 def receipt_in(stored: bytes) -> dict[str, Any] | None:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, final
+from typing import NamedTuple, final
 
 from dpmanifold.errors import LedgerError
+from dpmanifold.ledger import Population
+from dpmanifold.ledger.datasets import DataSet
 from dpmanifold.ledger.opening import covariate_in
 from dpmanifold.records import ball_from_dict
 from dpmanifold.stats.registered import Opened, Registered
-
-if TYPE_CHECKING:
-    from dpmanifold.ledger import Population
-    from dpmanifold.ledger.datasets import DataSet
 
 
 class Columns(NamedTuple):

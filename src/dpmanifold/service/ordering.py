@@ -9,13 +9,14 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from sqlalchemy import Row, select
 
 from dpmanifold.ball import Ball
 from dpmanifold.errors import DPManifoldError, InvalidArgumentError, InvalidDataError
+from dpmanifold.ledger.datasets import DataSet
 from dpmanifold.ledger.population import Population
 from dpmanifold.ledger.standing import Standing
 from dpmanifold.manifolds import Manifold
@@ -28,13 +29,9 @@ from dpmanifold.service.errors import NotFound
 from dpmanifold.service.kept import Kept, Opener
 from dpmanifold.service.questions import Question
 from dpmanifold.service.schedule import duration, scheduled
+from dpmanifold.service.service import Service
 from dpmanifold.service.views import share_of
 from dpmanifold.stats.answers import answer_from_bytes
-
-if TYPE_CHECKING:
-    from dpmanifold.ledger.datasets import DataSet
-    from dpmanifold.service.service import Service
-
 
 _MOST_DIGITS = 9  # of a version
 _LARGEST_RADIUS = 1e100

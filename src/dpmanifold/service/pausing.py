@@ -6,15 +6,11 @@ as many bits; so the first loss is the last one, until somebody who holds the re
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sqlalchemy import Connection, delete, insert, select, update
 
 from dpmanifold.service import tables
 from dpmanifold.service.errors import Conflict
-
-if TYPE_CHECKING:
-    from dpmanifold.service.service import Service
+from dpmanifold.service.service import Service
 
 
 def lost(service: Service, release: str, pause: bool = True) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import Row, select
 
@@ -19,13 +19,11 @@ from dpmanifold.service.ordering import Ref, data_set, population_named, terms_o
 from dpmanifold.service.pausing import is_paused
 from dpmanifold.service.questions import promise_from_json
 from dpmanifold.service.schedule import duration
+from dpmanifold.service.service import Service
 from dpmanifold.service.views import DataSetView, ReleaseView, share_of
 from dpmanifold.stats.means import MEAN_QUERY
 from dpmanifold.stats.query import find_query, offered
 from dpmanifold.stats.samples import classes_of, labels_public
-
-if TYPE_CHECKING:
-    from dpmanifold.service.service import Service
 
 # A row without what may be large, but for whether it is there.
 LIGHT = (

@@ -16,7 +16,7 @@ import secrets
 import shutil
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Row, delete, insert, select, update
 
@@ -37,11 +37,9 @@ from dpmanifold.service.kept import Columns
 from dpmanifold.service.notices import write_notice
 from dpmanifold.service.ordering import population_named
 from dpmanifold.service.redaction import Redaction
+from dpmanifold.service.service import Service
 from dpmanifold.service.staging import Staging
 from dpmanifold.stats.curator import Notice
-
-if TYPE_CHECKING:
-    from dpmanifold.service.service import Service
 
 EACH_RECORD = "each-record"
 _STAGING = ".staging-"

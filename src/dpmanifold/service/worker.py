@@ -12,7 +12,7 @@ import os
 import signal
 import time
 from collections import Counter
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 from sqlalchemy import Row, and_, or_, select
 
@@ -25,9 +25,7 @@ from dpmanifold.service.ordering import asked_before, catch_up
 from dpmanifold.service.pausing import paused_since
 from dpmanifold.service.registering import Reader
 from dpmanifold.service.schedule import scheduled
-
-if TYPE_CHECKING:
-    from dpmanifold.service.service import Service
+from dpmanifold.service.service import Service
 
 if os.name == "posix":
     import fcntl

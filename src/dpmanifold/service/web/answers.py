@@ -16,8 +16,9 @@ import traceback
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
+from starlette import types
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -36,9 +37,6 @@ from dpmanifold.errors import (
 from dpmanifold.service.errors import NotFound, NotSignedIn, OverBudget, ServiceError, TooMany, Unavailable
 from dpmanifold.service.web.security import REPORT_POLICY, UnknownHost
 from dpmanifold.service.web.sessions import page, see_other, sign_in_path
-
-if TYPE_CHECKING:
-    from starlette import types
 
 API = "/api"
 INCIDENT = "dpmanifold.incident"  # where the log finds what happened,

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, final
+from typing import Any, NamedTuple, final
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from dpmanifold.service import limits
+from dpmanifold.service.accounts import Actor
+from dpmanifold.service.desk import Desk
 from dpmanifold.service.errors import NotFound, NotSignedIn
 from dpmanifold.service.questions import Question, promise_from_json
+from dpmanifold.service.service import Service
 from dpmanifold.service.views import View
 from dpmanifold.service.web.answers import ROUTE, as_json, planning
 from dpmanifold.service.web.endpoints import ENDPOINTS, SCHEMAS
@@ -26,13 +30,6 @@ from dpmanifold.service.web.schemas import Schema, reference
 from dpmanifold.service.web.security import address, has_controls
 from dpmanifold.service.web.sessions import ROLE, service_of
 from dpmanifold.service.web.turns import turns_of
-
-if TYPE_CHECKING:
-    from starlette.types import Receive, Scope, Send
-
-    from dpmanifold.service.accounts import Actor
-    from dpmanifold.service.desk import Desk
-    from dpmanifold.service.service import Service
 
 DOCUMENT = "/openapi.json"
 _SCHEME = "bearer "

@@ -8,7 +8,7 @@ import pathlib
 import secrets
 from collections.abc import Mapping
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jinja2
 from starlette.applications import Starlette
@@ -16,6 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.routing import Mount, Route
 
+from dpmanifold.service.service import Service
 from dpmanifold.service.web.answers import API, Errors, answer_error
 from dpmanifold.service.web.api import Api
 from dpmanifold.service.web.assets import Assets
@@ -23,9 +24,6 @@ from dpmanifold.service.web.health import Health
 from dpmanifold.service.web.requests import RequestLog
 from dpmanifold.service.web.security import KnownHosts, SecurityHeaders, WholeBody
 from dpmanifold.service.web.turns import Turns
-
-if TYPE_CHECKING:
-    from dpmanifold.service.service import Service
 
 _HERE = pathlib.Path(__file__).parent
 

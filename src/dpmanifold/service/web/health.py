@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, final
+from typing import final
 
 from sqlalchemy import text
 from starlette.requests import Request
@@ -13,10 +13,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from dpmanifold.service import beats
+from dpmanifold.service.service import Service
 from dpmanifold.service.web.answers import as_json
-
-if TYPE_CHECKING:
-    from dpmanifold.service.service import Service
 
 _FRESH = 1.0  # seconds for which an answer stands: nobody has to sign in here, so asking often costs nothing
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dpmanifold.service.logs import log
 from dpmanifold.service.web.answers import INCIDENT, ROUTE
 from dpmanifold.service.web.sessions import ROLE
-
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH")
 

@@ -18,21 +18,18 @@ import hashlib
 import hmac
 import secrets
 import urllib.parse
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
+import jinja2
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse
 
+from dpmanifold.service.accounts import Actor
+from dpmanifold.service.desk import Desk
 from dpmanifold.service.errors import Forbidden, NotSignedIn, ServiceError
+from dpmanifold.service.logins import Login
+from dpmanifold.service.service import Service
 from dpmanifold.service.web.security import WrongType, body_of, content_type, cookie_of, has_controls, refuse_foreign
-
-if TYPE_CHECKING:
-    import jinja2
-
-    from dpmanifold.service.accounts import Actor
-    from dpmanifold.service.desk import Desk
-    from dpmanifold.service.logins import Login
-    from dpmanifold.service.service import Service
 
 COOKIE = "__Host-dpm"
 START_COOKIE = "__Host-dpm-start"  # of somebody who has not signed in yet
