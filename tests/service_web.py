@@ -98,7 +98,7 @@ class Pages:
 
 def app_of(service, monkeypatch, **endpoints):
     """The application with a few pages of a test in the place of its own."""
-    monkeypatch.setattr(web, "_pages", lambda: Pages(**endpoints))
+    monkeypatch.setattr(web, "pages", Pages(**endpoints))
     return web.make_app(service)
 
 

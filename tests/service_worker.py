@@ -110,8 +110,9 @@ class Crew:
     def _started(self):
         settings = self.service.settings
         script = pathlib.Path(__file__)
+        paths = [str(script.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
         environ = {
-            **os.environ, **ONE_THREAD, "PYTHONPATH": str(script.parent),
+            **os.environ, **ONE_THREAD, "PYTHONPATH": os.pathsep.join(paths),
             "DPM_SERVICE_WORKER_SLOT": str(settings.slot),
             "DPM_SERVICE_WORKER_REGISTER_SECONDS": str(settings.register_seconds),
         }  # fmt: skip

@@ -10,9 +10,8 @@ from dpmanifold import InvalidArgumentError
 from dpmanifold.service import database as database_room
 from dpmanifold.service import events, tables
 from dpmanifold.service.accounts import Actor
+from dpmanifold.service.credentials import Logins, Tokens
 from dpmanifold.service.errors import NotFound, NotSignedIn
-from dpmanifold.service.logins import Logins
-from dpmanifold.service.tokens import Tokens
 from service.conftest import PASSWORD, one_engine
 
 pytestmark = pytest.mark.security
@@ -78,15 +77,6 @@ def test_a_login_ends_at_once_when_its_owner_leaves(logins, database):
     assert logins.find(other) is not None
     logins.end(cookie)  # once more does nothing
     assert last_kinds(database, 2) == [("account-added", "operator"), ("signed-out", "ada")]
-
-
-def test_all_logins_of_one_account_end_and_no_other(logins, database):
-    cookies = [logins.begin(ADA)[0] for _ in range(3)]
-    other, _ = logins.begin(SVEN)
-    logins.end_all("ada")
-    assert [logins.find(cookie) for cookie in cookies] == [None] * 3
-    assert logins.find(other) is not None
-    assert events.page(database, 0, 100)[-1].facts == {"logins": 3}
 
 
 @pytest.mark.parametrize("how", ["close", "set", "change"])

@@ -16,8 +16,15 @@ from dpmanifold.errors import BudgetError, InvalidArgumentError, InvalidDataErro
 from dpmanifold.service.errors import Conflict, NotFound, TooMany
 from dpmanifold.service.web import security, server, sessions
 from dpmanifold.service.web.answers import Errors, as_json, document, download, planning, safe_name
-from dpmanifold.service.web.forwarded import Forwarded
-from dpmanifold.service.web.security import HEADERS, POLICY, REPORT_POLICY, KnownHosts, SecurityHeaders, WholeBody
+from dpmanifold.service.web.security import (
+    HEADERS,
+    POLICY,
+    REPORT_POLICY,
+    Forwarded,
+    KnownHosts,
+    SecurityHeaders,
+    WholeBody,
+)
 from dpmanifold.service.web.server import server_of
 from dpmanifold.service.web.sessions import COOKIE, START_COOKIE, local_path
 from service_rooms import service_in
@@ -480,7 +487,7 @@ def test_files_have_safe_names(app):
 
 
 def test_static_files_are_kept_for_long_and_change_their_address(service, monkeypatch, tmp_path):
-    from dpmanifold.service.web.assets import Assets
+    from dpmanifold.service.web.app import Assets
 
     (tmp_path / "app.css").write_text("a{}")
     (tmp_path / "secret.pem").write_text("no")

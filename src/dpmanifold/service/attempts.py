@@ -8,26 +8,32 @@ file of the vault, for whoever holds the records, and is nowhere else.
 from __future__ import annotations
 
 import contextlib
+import html
+import io
 import json
 import signal
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from sqlalchemy import Row, select, update
 
-from dpmanifold.errors import LedgerError, ReleaseLostError
+from dpmanifold import plots
+from dpmanifold.errors import InvalidArgumentError, LedgerError, ReleaseLostError
+from dpmanifold.report import html_report
 from dpmanifold.service import canonical, tables
 from dpmanifold.service.counter import Punctual
 from dpmanifold.service.errors import NotFound
-from dpmanifold.service.notices import write_notice
 from dpmanifold.service.ordering import asked_before, population_named
-from dpmanifold.service.pausing import lost
+from dpmanifold.service.redaction import write_notice
 from dpmanifold.service.registering import folder_of
+from dpmanifold.service.schedule import lost
 from dpmanifold.service.service import Service
 from dpmanifold.stats.answers import answer_from_bytes, answer_to_bytes
 from dpmanifold.stats.curator import Notice
+
+_DOTS = 150  # of a picture per inch: sharp on a screen with two dots for one
 
 
 def receipt_in(stored: bytes) -> dict[str, Any] | None:
@@ -99,8 +105,6 @@ def _disarm() -> None:
 
 def dress(service: Service, release: str) -> None:
     """Make the picture and the report of a release that came out."""
-    from dpmanifold.service.dressing import picture_of, report_of
-
     answer = answer_from_bytes(row_of(service, release).result)
     made: dict[str, bytes] = {}
     for name, make in (("report", report_of), ("picture", picture_of)):
@@ -130,4 +134,37 @@ def _told(service: Service, release: str, notice: Notice) -> None:
         write_notice(service.settings.vault, release, notice.problem)
 
 
-__all__ = ["attempt", "dress", "lost", "row_of", "status_of"]
+def picture_of(answer: Any) -> bytes:
+    """Return the picture of an answer as PNG; of means by class, one that shows them all where there is one.
+
+    Parameters
+    ----------
+    answer : a Result, or a dict of releases by class
+    """
+    sheet = io.BytesIO()
+    _figure(answer).savefig(sheet, format="png", dpi=_DOTS)
+    return sheet.getvalue()
+
+
+def _figure(answer: Any) -> Any:
+    try:
+        return plots.show(answer)
+    except InvalidArgumentError:
+        if not isinstance(answer, Mapping):
+            raise
+        return plots.show(next(iter(answer.values())))
+
+
+def report_of(answer: Any) -> bytes:
+    """Return the report of an answer, one HTML page; of means by class, their reports one after the other."""
+    if not isinstance(answer, Mapping):
+        return html_report(answer).encode("utf-8")
+    pages = [(str(name), html_report(release)) for name, release in answer.items()]
+    head, _, _ = pages[0][1].partition("<body>")
+    parts = [f"<h1>Class {html.escape(name)}</h1>\n{_body(page)}" for name, page in pages]
+    return f"{head}<body>\n{''.join(parts)}</body></html>\n".encode()
+
+
+def _body(page: str) -> str:
+    """Return what stands between the tags of a page's body; text in it has no tags of its own."""
+    return page.partition("<body>")[2].rpartition("</body>")[0]

@@ -180,6 +180,3 @@ def _put_back(source: pathlib.Path, target: pathlib.Path, stamp: str) -> None:
             beside.rename(target.with_name(f"{target.name}.{stamp}{ending}"))
     fresh.rename(target)
     sync_folder(target.parent)
-
-
-__all__ = ["ABOUT", "LEDGER", "SERVICE", "Copied", "backup", "restore"]

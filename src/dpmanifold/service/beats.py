@@ -55,6 +55,3 @@ def owner(database: Database, process: str = WORKER) -> int | None:
     """Return the number of the user that a process ran as when it last said that it is there; None if it never did."""
     found: int | None = database.value(select(tables.beats.c.owner).where(tables.beats.c.process == process))
     return found
-
-
-__all__ = ["EVERY", "WEB", "WORKER", "beat", "is_alive", "keep_beating", "owner"]

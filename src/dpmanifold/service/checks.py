@@ -279,6 +279,3 @@ def _asked(settings: Settings, question: Callable[[Database], _Answer]) -> _Answ
         database.prepare()
         return question(database)
     return None
-
-
-__all__ = ["FAIL", "NOTE", "OK", "Finding", "findings"]

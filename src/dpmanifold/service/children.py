@@ -143,6 +143,3 @@ def die_with_parent(number: int = signal.SIGKILL) -> None:
     """Have the system send this process a signal when its parent ends, where the system can do that (Linux)."""
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None, use_errno=True).prctl(_DIE_WITH_PARENT, int(number), 0, 0, 0)
-
-
-__all__ = ["Child", "Work", "die_with_parent", "fork"]

@@ -153,6 +153,3 @@ def _free_port() -> int:
                 continue
             return int(probe.getsockname()[1])
     raise InvalidArgumentError("no port of 127.0.0.1 is free.")
-
-
-__all__ = ["PEOPLE", "Demo", "set_up"]

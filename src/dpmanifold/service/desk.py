@@ -19,14 +19,13 @@ from dpmanifold.privacy.amounts import Amount, as_promise_down, in_words, left_o
 from dpmanifold.result import Result
 from dpmanifold.service import events, tables
 from dpmanifold.service.auditing import Auditing
+from dpmanifold.service.credentials import TokenView
 from dpmanifold.service.errors import Conflict, NotFound, TooMany
 from dpmanifold.service.ordering import Asking, Ref, asking, pay, refuse_negligible, terms_of
-from dpmanifold.service.pausing import refuse_paused
 from dpmanifold.service.person import ANALYST, LIGHT, NOTHING, state_of
 from dpmanifold.service.questions import Question
-from dpmanifold.service.schedule import free_from
+from dpmanifold.service.schedule import free_from, refuse_paused
 from dpmanifold.service.stewardship import Stewardship
-from dpmanifold.service.tokens import TokenView
 from dpmanifold.service.views import Curve, DataSetView, HistoryView, LineView, PriceView, ReleaseView, share_of
 from dpmanifold.stats.answers import answer_from_bytes
 from dpmanifold.stats.query import query_named

@@ -45,6 +45,3 @@ def log(event: str, level: str = "info", *, stream: IO[str] | None = None, **fie
     with contextlib.suppress(OSError, ValueError):  # nobody reads it any more, or there is none
         target.write(json.dumps(line) + "\n")  # in one piece: processes share it
         target.flush()
-
-
-__all__ = ["FIELDS", "LEVELS", "log"]

@@ -125,6 +125,3 @@ def _say(process: subprocess.Popen[bytes], number: int) -> None:
     if process.poll() is None:
         with contextlib.suppress(ProcessLookupError):
             process.send_signal(number)
-
-
-__all__ = ["ONE_THREAD", "SAME_USER", "WEB", "WORKER", "Processes", "command"]

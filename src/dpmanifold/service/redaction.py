@@ -8,13 +8,15 @@ or the steward's own words, or names of columns. The whole message is in the vau
 from __future__ import annotations
 
 import contextlib
+import os
 import pathlib
 from collections.abc import Mapping
 from typing import Any, final
 
 from dpmanifold import data
 from dpmanifold._cells import real_cell
-from dpmanifold.errors import WITHHELD, DPManifoldError, Either, Message, Public, Wording, message_to_record
+from dpmanifold.errors import WITHHELD, DPManifoldError, Either, Wording, message_to_record
+from dpmanifold.service import tables
 
 # Not classes and no source, nor the numbers of a center: a long list of guesses could be hidden in them, of which the
 # one that is left in a message would be a value.
@@ -92,4 +94,25 @@ def _columns_of(path: pathlib.Path) -> list[str]:
     return [name for name in names if len(name) <= _LONGEST_NAME]
 
 
-__all__ = ["Message", "Public", "Redaction"]
+NOTICES = "notices"
+"""The folder of the vault."""
+
+
+def write_notice(vault: pathlib.Path, name: str, text: str) -> str:
+    """Write a notice about a release or a registration, and return where in the vault.
+
+    That it cannot be written changes nothing.
+
+    Parameters
+    ----------
+    vault : the worker's folder
+    name : the id of what it is about, after registration- where it is one
+    text : what may describe records
+    """
+    folder = vault / NOTICES
+    with contextlib.suppress(OSError):
+        folder.mkdir(mode=0o700, exist_ok=True)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+        with os.fdopen(os.open(folder / f"{name}.txt", flags, 0o600), "w", encoding="utf-8") as file:
+            file.write(f"{tables.now()} {text}\n")
+    return f"{NOTICES}/{name}.txt"

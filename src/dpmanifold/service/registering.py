@@ -34,9 +34,8 @@ from dpmanifold.errors import (
 from dpmanifold.ledger.population import Population
 from dpmanifold.service import canonical, events, tables
 from dpmanifold.service.kept import Columns
-from dpmanifold.service.notices import write_notice
 from dpmanifold.service.ordering import population_named
-from dpmanifold.service.redaction import Redaction
+from dpmanifold.service.redaction import Redaction, write_notice
 from dpmanifold.service.service import Service
 from dpmanifold.service.staging import Staging
 from dpmanifold.stats.curator import Notice
@@ -302,17 +301,3 @@ def _moved(service: Service, population: str, expected: str, found: str, folder:
             return False
         _write_place(connection, f"{population}/{found}", folder)
         return True
-
-
-__all__ = [
-    "EACH_RECORD",
-    "Read",
-    "Reader",
-    "begin",
-    "begin_anew",
-    "folder_of",
-    "refused",
-    "registered",
-    "remove_left",
-    "waiting",
-]

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, final
 
 from dpmanifold.ledger import Ledger
 from dpmanifold.service.accounts import Accounts, Actor
+from dpmanifold.service.credentials import Logins, Tokens
 from dpmanifold.service.database import Database
 from dpmanifold.service.forecasts import Forecasts
-from dpmanifold.service.logins import Logins
 from dpmanifold.service.settings import Settings
-from dpmanifold.service.tokens import Tokens
 
 if TYPE_CHECKING:
     from dpmanifold.service.desk import Desk

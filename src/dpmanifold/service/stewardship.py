@@ -17,8 +17,8 @@ from dpmanifold.privacy.amounts import cost_of, in_words
 from dpmanifold.service import events, tables
 from dpmanifold.service.errors import Conflict, NotFound
 from dpmanifold.service.ordering import asked_before, pay, population_named
-from dpmanifold.service.pausing import is_paused, refuse_paused, resume
 from dpmanifold.service.person import ANALYST, AUDITOR, LIGHT, NOTHING, STEWARD, Person
+from dpmanifold.service.schedule import is_paused, refuse_paused, resume
 from dpmanifold.service.views import DataSetView, GrantView, PopulationView, RegistrationView, ReleaseView, share_of
 
 REQUEST = {

@@ -22,9 +22,8 @@ from dpmanifold.service.children import Child, fork
 from dpmanifold.service.errors import NotFound
 from dpmanifold.service.logs import log
 from dpmanifold.service.ordering import asked_before, catch_up
-from dpmanifold.service.pausing import paused_since
 from dpmanifold.service.registering import Reader
-from dpmanifold.service.schedule import scheduled
+from dpmanifold.service.schedule import lost, paused_since, scheduled
 from dpmanifold.service.service import Service
 
 if os.name == "posix":
@@ -236,12 +235,12 @@ class Worker:
                 continue
             if status is None:  # a ledger that was put back knows nothing of it; asking would pay once more
                 log("release not in the ledger", "error", what="release", process="worker")
-                attempts.lost(self.service, row.id, pause=False)
+                lost(self.service, row.id, pause=False)
                 continue
             self._tries[f"find {row.id}"] += 1
             if self._tries[f"find {row.id}"] > _MOST_LOOKS:  # the ledger has it, and it cannot be read: others go on
                 log("release cannot be read", "error", what="release", count=_MOST_LOOKS, process="worker")
-                attempts.lost(self.service, row.id)
+                lost(self.service, row.id)
                 continue
             self._rests[row.id] = time.monotonic() + _REST
             self._follow(row.id, lambda ready: attempts.attempt(self.service, row.id, ready))  # noqa: B023
@@ -284,11 +283,9 @@ def prepare() -> None:
         matplotlib.use("Agg")
         import matplotlib.figure
 
-    from dpmanifold.service import dressing
     from dpmanifold.stats.query import offered
 
     offered()
-    assert dressing
 
 
 def _locked(service: Service) -> int:
@@ -307,6 +304,3 @@ def _locked(service: Service) -> int:
         os.close(handle)
         raise InvalidArgumentError(f"another worker is at work in {service.settings.vault}. Stop it first.") from None
     return handle
-
-
-__all__ = ["Worker", "prepare"]

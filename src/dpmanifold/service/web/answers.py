@@ -12,8 +12,9 @@ import json
 import pathlib
 import re
 import secrets
+import time
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, final
@@ -35,8 +36,9 @@ from dpmanifold.errors import (
     message_to_record,
 )
 from dpmanifold.service.errors import NotFound, NotSignedIn, OverBudget, ServiceError, TooMany, Unavailable
-from dpmanifold.service.web.security import REPORT_POLICY, UnknownHost
-from dpmanifold.service.web.sessions import page, see_other, sign_in_path
+from dpmanifold.service.logs import log
+from dpmanifold.service.web.security import REPORT_POLICY, Layer, UnknownHost
+from dpmanifold.service.web.sessions import ROLE, page, see_other, sign_in_path
 
 API = "/api"
 INCIDENT = "dpmanifold.incident"  # where the log finds what happened,
@@ -210,7 +212,7 @@ def _bare_page(heading: str, message: str) -> str:
 
 
 @final
-class Errors:
+class Errors(Layer):
     """Answer whatever the layers below raise, so that no error leaves in another form.
 
     Parameters
@@ -218,14 +220,8 @@ class Errors:
     app : the layers below
     """
 
-    def __init__(self, app: types.ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: types.Scope, receive: types.Receive, send: types.Send) -> None:
+    async def answer(self, scope: types.Scope, receive: types.Receive, send: types.Send) -> None:
         """Answer as the layers below do, or with their error."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
         begun = False
 
         async def noted(message: types.Message) -> None:
@@ -241,3 +237,50 @@ class Errors:
                 return
             response = await run_in_threadpool(answer_error, Request(scope), error)
             await response(scope, receive, send)
+
+
+_METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH")
+
+
+@final
+class RequestLog(Layer):
+    """Write one line of the log for each request: by which method and route, how it ended, how long it took.
+
+    Not by whom.
+
+    Parameters
+    ----------
+    app : the layers below
+    routes : path templates by endpoint
+    write : where a line goes
+    """
+
+    def __init__(self, app: types.ASGIApp, routes: Mapping[Any, str], write: Callable[..., None] = log) -> None:
+        super().__init__(app)
+        self._routes = routes
+        self._write = write
+
+    async def answer(self, scope: types.Scope, receive: types.Receive, send: types.Send) -> None:
+        """Answer as the layers below do, and write a line."""
+        begun, status = time.perf_counter(), 0
+
+        async def noted(message: types.Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, noted)
+        finally:
+            incident = scope.get(INCIDENT)
+            if incident is not None:
+                self._write("incident", "error", **incident)
+            self._write(
+                "request",
+                method=scope["method"] if scope["method"] in _METHODS else "other",
+                route=scope.get(ROUTE) or self._routes.get(scope.get("endpoint")),
+                status=status,
+                milliseconds=round(1000 * (time.perf_counter() - begun), 1),
+                role=scope.get(ROLE),
+            )

@@ -1,30 +1,35 @@
-"""The application of the web process: layers, routes and templates."""
+"""The application of the web process: layers, routes, templates, static files, and whether the parts answer."""
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
+import hashlib
 import pathlib
 import secrets
-from collections.abc import Mapping
-from types import ModuleType
-from typing import Any
+import threading
+import time
+from collections.abc import Callable
+from typing import final
 
 import jinja2
+from sqlalchemy import text
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import Mount, Route
 
+from dpmanifold.service import beats
+from dpmanifold.service.errors import NotFound
 from dpmanifold.service.service import Service
-from dpmanifold.service.web.answers import API, Errors, answer_error
+from dpmanifold.service.web import pages
+from dpmanifold.service.web.answers import API, Errors, RequestLog, answer_error, as_json
 from dpmanifold.service.web.api import Api
-from dpmanifold.service.web.assets import Assets
-from dpmanifold.service.web.health import Health
-from dpmanifold.service.web.requests import RequestLog
+from dpmanifold.service.web.pages.words import WORDS
 from dpmanifold.service.web.security import KnownHosts, SecurityHeaders, WholeBody
 from dpmanifold.service.web.turns import Turns
 
+_FRESH = 1.0  # seconds for which an answer stands: nobody has to sign in here, so asking often costs nothing
 _HERE = pathlib.Path(__file__).parent
 
 
@@ -36,9 +41,8 @@ def make_app(service: Service) -> Starlette:
     service : what is asked; it is not closed here
     """
     settings = service.settings
-    pages = _pages()
     assets = Assets(_HERE / "static")
-    routes: list[Route] = [Health(service).route, assets.route, *getattr(pages, "ROUTES", ())]
+    routes: list[Route] = [Health(service).route, assets.route, *pages.ROUTES]
     app = Starlette(
         routes=[Mount(API, app=Api(settings.title)), *routes],
         middleware=[
@@ -54,11 +58,11 @@ def make_app(service: Service) -> Starlette:
     app.state.service = service
     app.state.turns = Turns()
     app.state.start_key = secrets.token_bytes(32)
-    app.state.templates = _templates(assets, getattr(pages, "GLOBALS", {}))
+    app.state.templates = _templates(assets)
     return app
 
 
-def _templates(assets: Assets, known: Mapping[str, Any]) -> jinja2.Environment:
+def _templates(assets: Assets) -> jinja2.Environment:
     templates = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_HERE / "templates"),
         autoescape=True,
@@ -67,11 +71,91 @@ def _templates(assets: Assets, known: Mapping[str, Any]) -> jinja2.Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    templates.globals.update({**known, "static_url": assets.url})
+    templates.globals.update({**WORDS, "static_url": assets.url})
     return templates
 
 
-def _pages() -> ModuleType | None:
-    """Return the pages, which export ROUTES, and GLOBALS for their templates; None in an install that left them out."""
-    name = f"{__package__}.pages"
-    return importlib.import_module(name) if importlib.util.find_spec(name) is not None else None
+@final
+class Health:
+    """The state of a service.
+
+    Parameters
+    ----------
+    service : whose
+    """
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._lock = threading.Lock()
+        self._until, self._known = 0.0, {"database": False, "ledger": False, "worker": False}
+        self.route = Route("/health", self._answer, methods=["GET"], name="health")
+
+    def _answer(self, _: Request) -> Response:
+        with self._lock:
+            if time.monotonic() >= self._until:
+                self._known = {
+                    "database": _answers(lambda: self._service.database.value(text("SELECT 1"))),
+                    "ledger": _answers(self._service.ledger.populations),
+                    "worker": _answers(lambda: beats.is_alive(self._service.database)),
+                }
+                self._until = time.monotonic() + _FRESH
+            known = dict(self._known)
+        whole = all(known.values())
+        # Without the worker people can still read and plan, and what they ask waits.
+        reachable = known["database"] and known["ledger"]
+        return as_json({"status": "ok" if whole else "degraded", **known}, 200 if reachable else 503)
+
+
+def _answers(part: Callable[[], object]) -> bool:
+    try:
+        return part() is not False
+    except Exception:  # whatever it is, it does not answer
+        return False
+
+
+_TYPES = {
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".png": "image/png",
+    ".ico": "image/x-icon",
+    ".woff2": "font/woff2",
+    ".txt": "text/plain; charset=utf-8",
+}
+
+
+@final
+class Assets:
+    """The files of a folder.
+
+    Files may name each other by relative addresses: all of them share one digest, of everything in the folder.
+
+    Parameters
+    ----------
+    folder : read once; files of other kinds than pages use are left out
+    """
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        self._files = {
+            path.relative_to(folder).as_posix(): (path.read_bytes(), _TYPES[path.suffix])
+            for path in sorted(folder.rglob("*"))
+            if path.is_file() and path.suffix in _TYPES
+        }
+        digest = hashlib.sha256()
+        for name, (content, _) in self._files.items():
+            digest.update(f"{name}\0{len(content)}\0".encode() + content)
+        self._digest = digest.hexdigest()[:16]
+        self.route = Route("/static/{digest}/{name:path}", self._answer, methods=["GET"], name="static")
+
+    def url(self, name: str) -> str:
+        """Return the address of a file; a name that is not there is an error of whoever wrote the template."""
+        if name not in self._files:
+            raise KeyError(f"there is no static file {name}; there are: {', '.join(self._files)}.")
+        return f"/static/{self._digest}/{name}"
+
+    def _answer(self, request: Request) -> Response:
+        found = self._files.get(request.path_params["name"])
+        if found is None or request.path_params["digest"] != self._digest:
+            raise NotFound
+        content, media_type = found
+        return Response(content, media_type=media_type)

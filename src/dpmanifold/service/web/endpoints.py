@@ -13,11 +13,11 @@ from starlette.responses import Response
 from dpmanifold.privacy.promises import KINDS
 from dpmanifold.service import tables
 from dpmanifold.service.accounts import AccountView
+from dpmanifold.service.credentials import TokenView
 from dpmanifold.service.desk import Desk
 from dpmanifold.service.errors import ServiceError
 from dpmanifold.service.person import ANALYST, AUDITOR, STEWARD
 from dpmanifold.service.questions import Question
-from dpmanifold.service.tokens import TokenView
 from dpmanifold.service.views import (
     AuditView,
     Curve,

@@ -5,8 +5,11 @@ Plain ASGI layers, each of one idea. Nothing here knows who is asking.
 
 from __future__ import annotations
 
+import ipaddress
 import re
 import urllib.parse
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from typing import ClassVar, final
 
 import anyio
@@ -71,8 +74,31 @@ class WrongType(ServiceError):
     status, kind = 415, "wrong-type"
 
 
+class Layer(ABC):
+    """A layer of the application, which goes round requests.
+
+    Parameters
+    ----------
+    app : the layers below
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on what is no request."""
+        if scope["type"] == "http":
+            await self.answer(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    @abstractmethod
+    async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+
+
 @final
-class SecurityHeaders:
+class SecurityHeaders(Layer):
     """Put the same headers on every answer, errors and refusals included; an answer to HEAD loses its body.
 
     Parameters
@@ -86,15 +112,12 @@ class SecurityHeaders:
     )
 
     def __init__(self, app: ASGIApp, https: bool) -> None:
-        self._app = app
+        super().__init__(app)
         strict = {"strict-transport-security": f"max-age={ONE_YEAR}"} if https else {}
         self._always = [(name.encode(), value.encode()) for name, value in {**HEADERS, **strict}.items()]
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer as the layers below do, with the headers."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
 
         async def dressed(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -116,7 +139,7 @@ class SecurityHeaders:
 
 
 @final
-class KnownHosts:
+class KnownHosts(Layer):
     """Refuse what is asked of another host: a name that an attacker points here does not get an answer.
 
     Parameters
@@ -126,20 +149,19 @@ class KnownHosts:
     """
 
     def __init__(self, app: ASGIApp, hosts: tuple[str, ...]) -> None:
-        self._app = app
+        super().__init__(app)
         self._hosts = frozenset(hosts)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on what is asked of this host."""
-        if scope["type"] == "http":
-            said = [value for name, value in scope["headers"] if name.lower() == b"host"]
-            if len(said) != 1 or said[0].decode("latin-1").lower() not in self._hosts:
-                raise UnknownHost("This service is not known by the host that was asked for.")
+        said = [value for name, value in scope["headers"] if name.lower() == b"host"]
+        if len(said) != 1 or said[0].decode("latin-1").lower() not in self._hosts:
+            raise UnknownHost("This service is not known by the host that was asked for.")
         await self._app(scope, receive, send)
 
 
 @final
-class WholeBody:
+class WholeBody(Layer):
     """Take in the body of a request, up to a limit of bytes and of time, before anybody works on it.
 
     The bytes lie in the scope under :data:`BODY`, where functions that cannot wait find them.
@@ -151,21 +173,19 @@ class WholeBody:
     """
 
     def __init__(self, app: ASGIApp, limit: int) -> None:
-        self._app = app
+        super().__init__(app)
         self._limit = limit
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on a request whose body has arrived."""
-        if scope["type"] == "http":
-            self._refuse_announced(scope)
-            try:
-                with anyio.fail_after(BODY_SECONDS):
-                    scope[BODY] = await self._taken(receive)
-            except TimeoutError:
-                raise TooSlow("The request did not arrive in time. Send it again.") from None
-            if scope[BODY] is None:
-                return  # whoever asked has gone
-        await self._app(scope, receive, send)
+        self._refuse_announced(scope)
+        try:
+            with anyio.fail_after(BODY_SECONDS):
+                scope[BODY] = await self._taken(receive)
+        except TimeoutError:
+            raise TooSlow("The request did not arrive in time. Send it again.") from None
+        if scope[BODY] is not None:  # else whoever asked has gone
+            await self._app(scope, receive, send)
 
     def _too_large(self) -> TooLarge:
         return TooLarge(f"A request may have at most {self._limit} bytes.")
@@ -239,3 +259,55 @@ def refuse_foreign(request: Request, settings: Settings) -> None:
     ours = own or (origin == "null" and site == "same-origin")
     if not ours or len(origins) > 1 or len(sites) > 1:  # no browser says it twice
         raise Forbidden("This form was not sent from a page of this service. Open the page again and send it there.")
+
+
+_HEADER = b"x-forwarded-for"
+
+
+@final
+class Forwarded(Layer):
+    """Believe the last address of X-Forwarded-For, which the proxy added: those before it, anybody can write.
+
+    Only for an application that nobody but a proxy reaches: by a socket file, or from this machine.
+
+    Parameters
+    ----------
+    app : the layers below
+    """
+
+    async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on a request with its address."""
+        if _is_near(scope.get("client")):
+            found = last_address(value for name, value in scope["headers"] if name.lower() == _HEADER)
+            if found is not None:
+                scope = {**scope, "client": (found, 0)}
+        await self._app(scope, receive, send)
+
+
+def last_address(values: Iterable[bytes]) -> str | None:
+    """Return the last address of a header that may be there several times, without a port; None where it is none.
+
+    Examples
+    --------
+    >>> last_address([b"198.51.100.1, 203.0.113.9"]), last_address([b"a", b"[2001:db8::1]:80"]), last_address([b"a, "])
+    ('203.0.113.9', '2001:db8::1', None)
+    """
+    said = b",".join(values).decode("latin-1").rpartition(",")[2].strip()
+    if said.startswith("["):
+        said = said[1:].partition("]")[0]
+    elif said.count(":") == 1:
+        said = said.partition(":")[0]
+    try:
+        return str(ipaddress.ip_address(said))
+    except ValueError:
+        return None
+
+
+def _is_near(client: tuple[str, int] | None) -> bool:
+    """Return whether a connection comes by a socket file or from this machine."""
+    if client is None or not client[0]:
+        return True
+    try:
+        return ipaddress.ip_address(client[0]).is_loopback
+    except ValueError:
+        return False

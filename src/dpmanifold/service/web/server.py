@@ -13,7 +13,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from dpmanifold.service.service import Service
 from dpmanifold.service.settings import UNIX
 from dpmanifold.service.web.app import make_app
-from dpmanifold.service.web.forwarded import Forwarded
+from dpmanifold.service.web.security import Forwarded
 
 MOST_CONNECTIONS = 200
 LONGEST_HEAD = 16_384  # bytes of a request's first line and headers

@@ -13,7 +13,7 @@ from dpmanifold.privacy import Promise
 from dpmanifold.service.errors import Forbidden, NotFound, NotSignedIn, ServiceError, Unavailable
 from dpmanifold.service.questions import promise_from_json
 from dpmanifold.service.web.answers import planning
-from dpmanifold.service.web.pages.words import SYMBOLS, WORDS, in_form
+from dpmanifold.service.web.pages.words import SYMBOLS, in_form
 from dpmanifold.service.web.sessions import page, start_page
 
 T = TypeVar("T")
@@ -30,14 +30,14 @@ def show(request: Request, template: str, *, problem: Problem | None = None, **c
     """Render a template; one with a problem has that problem's status."""
     status = 200 if problem is None else problem.status
     said = None if problem is None else problem.text
-    return page(request, template, status=status, **{**WORDS, "problem": said, **context})
+    return page(request, template, status=status, problem=said, **context)
 
 
 def show_start(request: Request, template: str, *, problem: Problem | None = None, **context: Any) -> HTMLResponse:
     """Render a page for somebody who has not signed in."""
     status = 200 if problem is None else problem.status
     said = None if problem is None else problem.text
-    return start_page(request, template, status=status, **{**WORDS, "problem": said, **context})
+    return start_page(request, template, status=status, problem=said, **context)
 
 
 def tried(make: Callable[[], T]) -> tuple[T | None, Problem | None]:

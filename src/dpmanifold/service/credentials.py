@@ -1,26 +1,27 @@
-"""Tokens for programs: a secret that is told once, and stored as its hash with an end and a way to revoke it.
+"""What people and programs show once they are known: logins in browsers, and tokens. Both are stored as hashes alone.
 
-The secret is 256 random bits, so a plain hash of it suffices; and it is found by that hash, so that the time it takes
-tells nothing about secrets that are nearly right.
+Both are 256 random bits, so a plain hash of them suffices; and they are found by that hash, so that the time it takes
+tells nothing about values that are nearly right.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import re
 import secrets
 from dataclasses import dataclass
 from typing import final
 
-from sqlalchemy import select, update
+from sqlalchemy import Connection, delete, select, update
 
 from dpmanifold._check import shown
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.service import events, tables
 from dpmanifold.service.accounts import Actor
 from dpmanifold.service.database import Database
-from dpmanifold.service.errors import NotFound
-from dpmanifold.service.tables import accounts, tokens
+from dpmanifold.service.errors import NotFound, NotSignedIn, Unavailable
+from dpmanifold.service.tables import accounts, logins, tokens
 from dpmanifold.service.views import View
 
 LONGEST = 366
@@ -28,6 +29,76 @@ LONGEST = 366
 
 _SECRET = re.compile(r"dpm_[A-Za-z0-9_-]{43}")
 _LABEL = 100  # characters
+_TOUCH = 60  # seconds between two notes of when a login was last used
+
+
+@final
+@dataclass(frozen=True)
+class Login:
+    """Somebody who is signed in, in one browser.
+
+    Attributes
+    ----------
+    actor : who
+    csrf : what forms of this login carry, and no other site knows
+    expires : when it ends at the latest, as stored
+    """
+
+    actor: Actor
+    csrf: str
+    expires: str
+
+
+@final
+class Logins:
+    """The logins of a service.
+
+    Parameters
+    ----------
+    database : prepared
+    hours : how long a login lasts
+    """
+
+    def __init__(self, database: Database, hours: float) -> None:
+        self._database = database
+        self._hours = hours
+
+    def begin(self, actor: Actor) -> tuple[str, Login]:
+        """Begin a login of somebody whose password was right; return what the cookie holds, told this once."""
+        value, time = secrets.token_urlsafe(32), tables.now()
+        login = Login(actor, secrets.token_urlsafe(32), tables.later(time, 3600 * self._hours))
+        with self._database.writing() as connection:
+            if not _is_open(connection, actor):
+                raise NotSignedIn("This account is closed.")
+            connection.execute(delete(logins).where(logins.c.expires <= time))
+            row = {"hash": _hash(value), "account": actor.name, "csrf": login.csrf, "created": time, "seen": time,
+                   "expires": login.expires}  # fmt: skip
+            connection.execute(logins.insert(), row)
+        return value, login
+
+    def find(self, cookie: str) -> Login | None:
+        """Return the login that a cookie's value belongs to; None for one that ended, expired or never was."""
+        time = tables.now()
+        asked = (
+            select(logins, accounts.c.role)
+            .join(accounts, accounts.c.name == logins.c.account)
+            .where(logins.c.hash == _hash(cookie), logins.c.expires > time, accounts.c.closed.is_(None))
+        )
+        row = self._database.row(asked)
+        if row is None:
+            return None
+        if row.seen < tables.later(time, -_TOUCH):
+            with contextlib.suppress(Unavailable):  # the login is good anyway
+                self._database.write(update(logins).where(logins.c.hash == row.hash).values(seen=time))
+        return Login(Actor(row.account, row.role), row.csrf, row.expires)
+
+    def end(self, cookie: str) -> None:
+        """End a login; nothing happens where there is none."""
+        with self._database.writing() as connection:
+            ended = delete(logins).where(logins.c.hash == _hash(cookie)).returning(logins.c.account)
+            who = connection.execute(ended).scalar()
+            if who is not None:
+                events.record(connection, "signed-out", who)
 
 
 @final
@@ -75,8 +146,7 @@ class Tokens:
         expires = tables.later(time, 86400 * _checked_days(days))
         view = TokenView(secrets.token_hex(8), _checked_label(label), time, expires, None)
         with self._database.writing() as connection:
-            there = (accounts.c.name == actor.name) & accounts.c.closed.is_(None)
-            if connection.execute(select(accounts.c.name).where(there)).scalar() is None:
+            if not _is_open(connection, actor):
                 raise NotFound
             connection.execute(tokens.insert(), {**view.to_dict(), "account": actor.name, "hash": _hash(secret)})
             events.record(connection, "token-made", actor.name, token=view.id, expires=expires)
@@ -130,5 +200,10 @@ def _checked_label(value: object) -> str:
     return value.strip()
 
 
-def _hash(secret: str) -> str:
-    return hashlib.sha256(secret.encode("ascii")).hexdigest()
+def _is_open(connection: Connection, actor: Actor) -> bool:
+    there = (accounts.c.name == actor.name) & accounts.c.closed.is_(None)
+    return connection.execute(select(accounts.c.role).where(there)).scalar() == actor.role
+
+
+def _hash(value: str) -> str:
+    return hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()
