@@ -7,8 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dpmanifold._id_stores import NumberIds
-from dpmanifold._merged_ids import MergedIds
+from dpmanifold._merged_ids import MergedIds, NumberIds
 from dpmanifold.errors import InvalidArgumentError
 
 pytestmark = pytest.mark.security

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import dpmanifold.data.csv_chunks as csv_chunks
+import dpmanifold.data.csv_table as csv_chunks
 import dpmanifold.data.csv_table as csv_table
 from dpmanifold import data
 from dpmanifold._ids import MISSING_WORDS
-from dpmanifold.data.csv_chunks import Doubt, fast_rows
+from dpmanifold.data.csv_table import Doubt, fast_rows
 from dpmanifold.data.entries import text_entries
 from dpmanifold.errors import DPManifoldError
 

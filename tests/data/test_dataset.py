@@ -13,8 +13,8 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
+import dpmanifold.data.file_pieces as parts
 import dpmanifold.data.parquet_table as parquet_table
-import dpmanifold.data.parts as parts
 from dpmanifold import SPD, Euclidean, InvalidArgumentError, InvalidDataError, KendallShapes, Sphere, data
 from dpmanifold._merged_ids import MergedIds
 from dpmanifold.data import Dataset

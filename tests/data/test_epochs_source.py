@@ -12,8 +12,8 @@ import pandas
 import pytest
 
 import dpmanifold as dpm
-import dpmanifold.data.epochs_source as implementation
 import dpmanifold.data.mne_epochs as blocks_of
+import dpmanifold.data.mne_epochs as implementation
 from dpmanifold import InvalidArgumentError, InvalidDataError, data
 from dpmanifold.errors import SourceChangedError
 

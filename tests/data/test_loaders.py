@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import dpmanifold.data.blocks as blocks
+import dpmanifold.data.descriptors as blocks
 from dpmanifold import (
     SPD,
     Ball,

@@ -1,4 +1,7 @@
-"""What all readers of files share: checking paths, and saying what is wrong with a file.
+"""What all formats of files share: paths, what a file was when it was opened, what it is asked, what is wrong with it.
+
+A new format is one class, and one line: `LOADERS.register("name", MyFile)` (:mod:`dpmanifold.data.formats`), or an
+entry point `dpmanifold.loaders` of another distribution.
 
 Messages name the file, the place and a remedy, never a value: what stands in the file is private.
 """
@@ -7,13 +10,24 @@ from __future__ import annotations
 
 import os
 import pathlib
-from collections.abc import Iterable
-from typing import Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from dpmanifold._check import Array, shown
-from dpmanifold.errors import Argument, Either, InvalidArgumentError, InvalidDataError, Message, Public
+from dpmanifold.errors import (
+    Argument,
+    Either,
+    InvalidArgumentError,
+    InvalidDataError,
+    Message,
+    Names,
+    Public,
+    SourceChangedError,
+)
 
 PathLike = str | os.PathLike[str]
 
@@ -161,3 +175,133 @@ def fill(stream: Stream, values: Array) -> bool:
             return False
         filled += got
     return True
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """Size of a file and the time of its last change, when a source was opened.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.csv"
+    >>> _ = path.write_text("x")
+    >>> stamp = Stamp.of(path)
+    >>> stamp.check()
+    >>> _ = path.write_text("another")
+    >>> stamp.check()
+    Traceback (most recent call last):
+    ...
+    dpmanifold.errors.SourceChangedError: a.csv: it was changed or removed while it was being read. Leave it
+    alone, and start again.
+    """
+
+    path: str
+    size: int
+    changed: int
+
+    @classmethod
+    def of(cls, path: str | os.PathLike[str]) -> Stamp:
+        """Return what a file is now."""
+        found = os.stat(path)
+        return cls(os.fspath(path), found.st_size, found.st_mtime_ns)
+
+    def check(self) -> None:
+        """Refuse a file that is not what it was."""
+        try:
+            if Stamp.of(self.path) == self:
+                return
+        except OSError:
+            pass
+        raise SourceChangedError(
+            "{basename}: it was changed or removed while it was being read. Leave it alone, and start again.",
+            basename=os.path.basename(self.path),
+        )
+
+
+class DataFile(ABC):
+    """A file of records that was opened. `DataFile(path)` opens it, and refuses what is damaged.
+
+    Messages name the file, the place and a remedy, never a value: what stands in the file is private.
+
+    Examples
+    --------
+    >>> class Pairs(DataFile):                            # a format of two numbers per line
+    ...     suffixes = (".pairs",)
+    ...     def array(self):
+    ...         import numpy as np
+    ...         return np.loadtxt(self.path, ndmin=2)
+    >>> Pairs.options, len(Pairs.suffixes)
+    ((), 1)
+    """
+
+    suffixes: ClassVar[tuple[str, ...]]
+    """How names of such files end, in small letters."""
+    options: ClassVar[tuple[str, ...]] = ()
+    """Which options :meth:`array` takes: of "key", "columns", "mask", "order", or the format's own."""
+    names: Sequence[str] = ()
+    """Names of what :meth:`column` can be asked for: columns of a table, arrays of an archive."""
+
+    def __init__(self, path: pathlib.Path) -> None:
+        self.path = path
+
+    @abstractmethod
+    def array(self, **options: Any) -> Array:
+        """Return the records, one per row, (n, ...): a memory map where the file allows it, so that slices stream.
+
+        Missing numbers are NaN and passed on. Options that are not given are None.
+        """
+
+    def keep(self, name: str) -> None:
+        """Say that a column will be asked for: a format that is read from front to back reads it along with the rest.
+
+        A hint: names that there are not are passed over.
+        """
+        return
+
+    def column(self, name: str | None = None, text: bool = False, labels: bool = False) -> Array:
+        """Return ids or labels, one per record, shape (n,); without a name, the only ones there are.
+
+        `text` keeps numbers as text; `labels` takes words such as NA for what they are.
+        """
+        if name is not None:
+            raise InvalidArgumentError(
+                "column {got} is not in {name!r}, which has no columns.", got=shown(name), name=self.path.name
+            )
+        return one_column(self.array(), self.path, text)
+
+    def ids(self) -> Array | None:
+        """Return who the records are of, where the format itself says so; None where it does not."""
+        return None
+
+
+def one_column(stored: Array, path: pathlib.Path, text: bool = False) -> Array:
+    """Return a stored array as one value per record, (n,), or refuse its shape."""
+    if stored.ndim == 2 and stored.shape[1] == 1:
+        stored = stored[:, 0]
+    if stored.ndim != 1:
+        raise bad_file(
+            path,
+            "a column has shape (n,), this array {shape}. Give {key}, or save one column.",
+            shape=Public(stored.shape),
+            key=ARRAY,
+        )
+    return stored.astype(str) if text else stored
+
+
+def chosen_name(names: Sequence[str], name: object, path: pathlib.Path) -> str:
+    """Return the name of a column; without one there must be one column only."""
+    if name is None and len(names) == 1:
+        return names[0]
+    if name is None:
+        raise InvalidArgumentError(
+            "column is needed: {name!r} has the columns {names}.", name=path.name, names=Names(names)
+        )
+    if not (isinstance(name, str) and name in names):
+        raise InvalidArgumentError(
+            "column {got} is not in {name!r}, which has the columns {names}.",
+            got=shown(name),
+            name=path.name,
+            names=Names(names),
+        )
+    return name

@@ -19,8 +19,7 @@ from typing import IO, Any, Literal, cast
 import numpy as np
 
 from dpmanifold._check import Array, shown
-from dpmanifold.data._files import ARRAY, Stream, bad_file, fill, plausible_size, read_exactly
-from dpmanifold.data.opened import DataFile, one_column
+from dpmanifold.data._files import ARRAY, DataFile, Stream, bad_file, fill, one_column, plausible_size, read_exactly
 from dpmanifold.errors import Argument, InvalidArgumentError, InvalidDataError, Message, Names, Public
 
 _BROKEN = "it is damaged, incomplete or not what its name says. Copy or download it again."

@@ -17,8 +17,8 @@ from dpmanifold._cells import COMPLEX, REAL
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.data.entries import Column
 from dpmanifold.data.landmarks import is_long
+from dpmanifold.data.pieces import Places
 from dpmanifold.data.readers import Reading, read_for, rows_for
-from dpmanifold.data.rows import Places
 from dpmanifold.data.tables import Table, select_columns
 from dpmanifold.errors import Argument, InvalidArgumentError, InvalidDataError, Message, Names, Public
 from dpmanifold.manifolds import Manifold

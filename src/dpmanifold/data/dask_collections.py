@@ -19,9 +19,8 @@ from dpmanifold._extras import optional_module
 from dpmanifold.data.choosing import places_of
 from dpmanifold.data.entries import Column, alike
 from dpmanifold.data.frames import PandasRows, TableSource
-from dpmanifold.data.pieces import Beside, SteadyPiece, asked_for
+from dpmanifold.data.pieces import ArrayRows, Beside, Places, Rows, SteadyPiece, asked_for
 from dpmanifold.data.readers import Reading
-from dpmanifold.data.rows import ArrayRows, Places, Rows
 from dpmanifold.engines import current_engine
 from dpmanifold.errors import Argument, InvalidArgumentError, InvalidDataError, Message, Public
 from dpmanifold.manifolds import Manifold

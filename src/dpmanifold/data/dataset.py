@@ -17,11 +17,10 @@ from dpmanifold.data._files import ARRAY, bad_file, in_words, listed
 from dpmanifold.data.archives import ArrayHeader, NpyFile, NpzFile, array_header, chosen_key
 from dpmanifold.data.choosing import places_of, shape_for
 from dpmanifold.data.csv_table import CsvTable
-from dpmanifold.data.file_pieces import Binding, FilePiece
+from dpmanifold.data.file_pieces import Binding, FilePiece, Part, column_of, opened_part, pieces_of
 from dpmanifold.data.folders import files_in
 from dpmanifold.data.formats import loader_of, open_file
 from dpmanifold.data.parquet_table import ParquetTable
-from dpmanifold.data.parts import Part, column_of, opened_part, pieces_of
 from dpmanifold.data.pieces import named_or_beside
 from dpmanifold.data.readers import Reading
 from dpmanifold.errors import Argument, Either, InvalidArgumentError, InvalidDataError, Message, Names, Public

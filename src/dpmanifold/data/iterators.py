@@ -11,13 +11,12 @@ from dpmanifold._check import Array, positive_int, shown
 from dpmanifold.data.choosing import places_of
 from dpmanifold.data.entries import Column, alike
 from dpmanifold.data.frames import rows_of_table
-from dpmanifold.data.pieces import Beside, SteadyPiece, named_or_beside
+from dpmanifold.data.pieces import ArrayRows, Beside, Places, Rows, SteadyPiece, named_or_beside
 from dpmanifold.data.readers import Reading, Wanted
-from dpmanifold.data.rows import ArrayRows, Places, Rows
 from dpmanifold.errors import Argument, InvalidArgumentError, InvalidDataError, Message, Public
 from dpmanifold.manifolds import Manifold
 from dpmanifold.sources import Block, Piece, Source
-from dpmanifold.sources.ids import ids_in_rows
+from dpmanifold.sources.base import ids_in_rows
 
 Make = Callable[[], Iterable[Any]]
 

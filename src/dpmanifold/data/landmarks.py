@@ -8,9 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from dpmanifold._check import Array, FloatArray, numeric_array, positive_int
-from dpmanifold.data._files import PathLike, bad_file, no_option
+from dpmanifold.data._files import DataFile, PathLike, bad_file, no_option
 from dpmanifold.data.formats import open_file, read_array, refuse_option
-from dpmanifold.data.opened import DataFile
 from dpmanifold.data.tables import Table, is_pattern, select_columns
 from dpmanifold.errors import InvalidArgumentError, Names, Public
 

@@ -1,29 +1,136 @@
-"""Pieces that read rows: cut into blocks of bounded size, with ids and classes from columns or from beside them."""
+"""Rows of records that lie in memory for a moment, and pieces that read them.
+
+They are cut into blocks of bounded size, with ids and classes from columns or from beside them.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import math
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpmanifold._cells import REAL
 from dpmanifold._check import Array
-from dpmanifold.data.rows import Places, Rows
+from dpmanifold.data.entries import Column, Entries
 from dpmanifold.errors import Argument, InvalidArgumentError, InvalidDataError, Public, SourceChangedError
 from dpmanifold.manifolds import Manifold
 from dpmanifold.sources import Block, Piece
-from dpmanifold.sources.ids import ids_in_rows
+from dpmanifold.sources.base import ids_in_rows
 from dpmanifold.stats.inputs import is_each_record
+
+if TYPE_CHECKING:
+    from dpmanifold.data.readers import Reading
 
 # Numbers in the records of a block (2 MiB of them), and the fewest records.
 _BLOCK, _FEWEST = 262_144, 64
 # Blocks that make a piece of what lies in memory, or is read at any place.
 _BLOCKS_OF_PIECE = 16
 _WORDS = np.uint64
+
+
+class Rows(ABC):
+    """Some rows of records."""
+
+    columns: Sequence[Column] = ()
+    """All columns in their order; none where the rows are an array's."""
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Return how many rows there are."""
+
+    @abstractmethod
+    def cut(self, start: int, stop: int) -> Rows:
+        """Return some of the rows."""
+
+    @abstractmethod
+    def numbers(self, places: Sequence[int], kind: str = REAL) -> Array:
+        """Return the columns at these places, (m, numbers in them), read cell by cell; of an array all there is.
+
+        Whatever is not a number of that kind, "f" real or "c" complex, is NaN.
+        """
+
+    @abstractmethod
+    def entries(self, place: int) -> Entries:
+        """Return one column (m,) of ids or labels."""
+
+    @abstractmethod
+    def missing(self, place: int) -> int | None:
+        """Return the first row that has nothing in a column of ids or labels, or None."""
+
+
+class ArrayRows(Rows):
+    """Rows of an array; ids and classes stand beside it."""
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def cut(self, start: int, stop: int) -> ArrayRows:
+        """Return a view."""
+        return ArrayRows(self.array[start:stop])
+
+    def numbers(self, places: Sequence[int], kind: str = REAL) -> Array:
+        """Return the array."""
+        return self.array
+
+    def entries(self, place: int) -> Array:
+        """Refuse: there are no columns."""
+        raise InvalidArgumentError("an array has no columns of ids. Give one id per record in an array.")
+
+    def missing(self, place: int) -> int | None:
+        """Return None: there are no columns."""
+        return None
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where the columns are that make a block of rows.
+
+    Parameters
+    ----------
+    reading : how their numbers become records
+    numbers : of the columns that are numbers of a record, in their order; none where rows are an array's
+    units, labels : of the columns of ids and classes, where they are columns
+    kind : of the numbers, "f" real or "c" complex
+    """
+
+    reading: Reading
+    numbers: tuple[int, ...] = ()
+    units: int | None = None
+    labels: int | None = None
+    kind: str = REAL
+
+    def narrowed(self) -> tuple[list[int], Places]:
+        """Return the places of the columns that are needed, and where they are in a table of these alone.
+
+        Examples
+        --------
+        >>> from dpmanifold.manifolds import Euclidean
+        >>> needed, narrow = Places(Reading(Euclidean(2)), (4, 2), units=0).narrowed()
+        >>> needed, narrow.numbers, narrow.units
+        ([0, 2, 4], (2, 1), 0)
+        """
+        apart = [place for place in (self.units, self.labels) if place is not None]
+        needed = sorted({*self.numbers, *apart})
+        where = {place: i for i, place in enumerate(needed)}
+        units, labels = (None if place is None else where[place] for place in (self.units, self.labels))
+        return needed, Places(self.reading, tuple(where[place] for place in self.numbers), units, labels, self.kind)
+
+    def block(self, rows: Rows, look: bool = False, units: Array | None = None, labels: Array | None = None) -> Block:
+        """Return rows as a block; `units` and `labels` are those that stand beside them."""
+        return Block(
+            self.reading.records(rows.numbers(self.numbers, self.kind), look),
+            units if self.units is None else rows.entries(self.units),
+            labels if self.labels is None else rows.entries(self.labels),
+        )
 
 
 def rows_of_block(space: Manifold) -> int:
@@ -206,4 +313,15 @@ def _sum_of_bits(records: Array, first: int | None) -> int:
     return int((sums * (2 * np.arange(first, first + len(records), dtype=_WORDS) + _WORDS(1))).sum(dtype=_WORDS))
 
 
-__all__ = ["Beside", "RowsPiece", "SteadyPiece", "asked_for", "named_or_beside", "rows_of_block", "spans"]
+__all__ = [
+    "ArrayRows",
+    "Beside",
+    "Places",
+    "Rows",
+    "RowsPiece",
+    "SteadyPiece",
+    "asked_for",
+    "named_or_beside",
+    "rows_of_block",
+    "spans",
+]

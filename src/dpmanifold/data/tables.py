@@ -17,9 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpmanifold._check import Array, FloatArray, shown
-from dpmanifold.data._files import bad_file
+from dpmanifold.data._files import DataFile, bad_file, chosen_name
 from dpmanifold.data.entries import Entries, first_missing, joined
-from dpmanifold.data.opened import DataFile, chosen_name
 from dpmanifold.errors import InvalidArgumentError, Names, Public
 
 _RANGE_END = re.compile(r"(?P<before>.*?)(?P<number>\d{1,9})(?P<after>\D*)")

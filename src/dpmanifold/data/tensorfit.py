@@ -13,7 +13,7 @@ import numpy as np
 
 from dpmanifold._check import Array, FloatArray, shown
 from dpmanifold.data.image_source import Image, ImageSource
-from dpmanifold.data.nifti_source import NONZERO, NONZERO_NEEDS_UNITS
+from dpmanifold.data.nifti import NONZERO, NONZERO_NEEDS_UNITS
 from dpmanifold.errors import Argument, InvalidArgumentError, InvalidDataError, Public
 
 # Voxels whose tensors are computed together.

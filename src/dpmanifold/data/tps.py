@@ -21,8 +21,7 @@ import numpy as np
 
 from dpmanifold._check import Array, FloatArray
 from dpmanifold._ids import MISSING_WORDS
-from dpmanifold.data._files import bad_file
-from dpmanifold.data.opened import DataFile
+from dpmanifold.data._files import DataFile, bad_file
 from dpmanifold.errors import Public
 
 _REFUSED = {

@@ -11,9 +11,8 @@ import numpy as np
 
 from dpmanifold._check import Array, shown
 from dpmanifold._extras import optional_module
-from dpmanifold.data.pieces import Beside, SteadyPiece, asked_for, rows_of_block, spans
+from dpmanifold.data.pieces import ArrayRows, Beside, Places, Rows, SteadyPiece, asked_for, rows_of_block, spans
 from dpmanifold.data.readers import AS_FOUND, Wanted
-from dpmanifold.data.rows import ArrayRows, Places, Rows
 from dpmanifold.errors import Argument, InvalidArgumentError, InvalidDataError, Names, Public
 from dpmanifold.manifolds import Manifold
 from dpmanifold.sources import Piece, Source, is_a

@@ -14,8 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dpmanifold._check import Array
-from dpmanifold._id_stores import Spelt
-from dpmanifold._merged_ids import MergedIds
+from dpmanifold._merged_ids import MergedIds, Spelt
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError, Public, SourceChangedError
 from dpmanifold.frechet.counting import Sample, sampling

@@ -1,19 +1,26 @@
 """What records are read from where they do not lie in one array: pieces, each read a block at a time, again and again.
 
+What a user gives as X becomes a source, where it is one: each kind of object has an adapter, found by asking it.
+
 A source is cut into pieces: a file, some of its row groups, a chunk. A piece is what one worker reads, so it can be
 pickled; it holds the way to the records, and not the records. Reading it again gives the same blocks.
 """
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from dpmanifold._check import Array
+from dpmanifold._ids import as_sequence
+from dpmanifold.errors import Argument, InvalidArgumentError, Public
+from dpmanifold.linalg.cards.arrays import on_card
 from dpmanifold.manifolds import Manifold
+from dpmanifold.registry import Registry
 
 
 class Block(NamedTuple):
@@ -173,4 +180,106 @@ class Projected(ReadThrough):
         return [ProjectedPiece(piece, space) for piece in self._source.bound(space, units, labels)]
 
 
-__all__ = ["Block", "Piece", "Projected", "SetApart", "Source"]
+class InRows(Protocol):
+    """One entry per record, cut by slices of rows: an array, or what reads itself (a zarr array)."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(n,)."""
+
+    def __getitem__(self, rows: slice, /) -> Array:
+        """Return the entries of some rows."""
+
+
+def ids_in_rows(ids: object, rows: int | None, name: str = "units") -> Array:
+    """Return ids as an array (n,) that is cut alongside the records, or refuse what is not one per record.
+
+    What the ids themselves are is looked at by whoever groups them, block by block.
+
+    Parameters
+    ----------
+    ids : in a list, tuple, array, pandas Series, Index or Categorical, polars Series or pyarrow array
+    rows : how many records there are, where that is known
+    name : what to call the argument in messages
+
+    Examples
+    --------
+    >>> ids_in_rows([3, 3, 1], 3), ids_in_rows(["a", "b"], None)
+    (array([3, 3, 1]), array(['a', 'b'], dtype=object))
+    >>> ids_in_rows(["a"], 2)
+    Traceback (most recent call last):
+    ...
+    dpmanifold.errors.InvalidArgumentError: units must have shape (2,), one id per record, got (1,).
+    """
+    found = as_sequence(ids, name)
+    array = _in_array(found) if isinstance(found, list) else found
+    if array.ndim != 1 or (rows is not None and len(array) != rows):
+        wanted = "(n,)" if rows is None else f"({rows},)"
+        raise InvalidArgumentError(
+            "{name} must have shape {wanted}, one id per record, got {shape}.",
+            name=Argument(name),
+            wanted=Public(wanted),
+            shape=Public(array.shape),
+        )
+    return array
+
+
+def _in_array(ids: Sequence[Any]) -> Array:
+    """Return a list as whole numbers, or as the objects it holds: numpy would make text of numbers next to text."""
+    if ids and set(map(type, ids)) == {int} and min(ids) >= -(2**63) and max(ids) < 2**63:
+        return np.array(ids, dtype=np.int64)
+    array = np.empty(len(ids), dtype=object)
+    array[:] = ids
+    return array
+
+
+Adapter = Callable[[object], Source | None]
+"""Makes a source of an object of the kind it knows, and None of everything else; imports nothing to find out."""
+
+ADAPTERS: Registry[Adapter] = Registry("source", "dpmanifold.sources")
+
+
+def as_source(X: object) -> Source | None:
+    """Return X as a source; None where it is an array or a list, to be taken as it is.
+
+    The library's own adapters are asked first, and those of other distributions only about what none of these knows.
+
+    Examples
+    --------
+    >>> as_source([[1.0], [2.0]]) is None
+    True
+    """
+    if isinstance(X, Source):
+        return X
+    if isinstance(X, np.ndarray) or on_card(X):
+        return None
+    # Lists are the library's own: whoever has one of numbers needs no other distribution.
+    adapters = ADAPTERS.own() if isinstance(X, list | tuple) else itertools.chain(ADAPTERS.own(), ADAPTERS)
+    return next((found for adapter in adapters if (found := adapter(X)) is not None), None)
+
+
+def is_a(X: object, package: str, *names: str) -> bool:
+    """Return whether X is of a class that a package calls by one of these names; the package is not imported.
+
+    Examples
+    --------
+    >>> import pathlib
+    >>> is_a(pathlib.Path("x"), "pathlib", "PurePath"), is_a(3, "pandas", "DataFrame")
+    (True, False)
+    """
+    return any(kind.__name__ in names and kind.__module__.split(".")[0] == package for kind in type(X).__mro__)
+
+
+__all__ = [
+    "ADAPTERS",
+    "Adapter",
+    "Block",
+    "InRows",
+    "Piece",
+    "Projected",
+    "SetApart",
+    "Source",
+    "as_source",
+    "ids_in_rows",
+    "is_a",
+]
