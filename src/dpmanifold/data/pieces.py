@@ -113,6 +113,7 @@ class Places:
 
         Examples
         --------
+        >>> from dpmanifold.data.readers import Reading
         >>> from dpmanifold.manifolds import Euclidean
         >>> needed, narrow = Places(Reading(Euclidean(2)), (4, 2), units=0).narrowed()
         >>> needed, narrow.numbers, narrow.units
