@@ -36,7 +36,33 @@ import numpy as np
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
-RENAMED: dict[str, str] = {}
+RENAMED: dict[str, str] = {
+    "neighbours": "adjacency",
+    "promise": "privacy",
+    "shape skipped": "noise_shape_skipped",
+    "refine skipped": "refinement_skipped",
+    "reference to centre": "reference_to_center",
+    "excess subtracted": "excess_subtracted",
+    "weight of the count": "count_weight",
+    "weight of the second moment": "second_moment_weight",
+    "weight of the squared length": "squared_length_weight",
+    "weight of the fourth power": "fourth_power_weight",
+    "weight of the third power": "third_power_weight",
+    "number of components": "n_components",
+    "number of classes": "n_classes",
+    "about the frechet mean": "about_frechet_mean",
+    "tangent gap": "tangent_gap",
+    "revealed error": "revealed_error",
+    "revealed share clipped": "revealed_clipped_share",
+    "count noise": "count_noise",
+    "units inside": "units_inside",
+    "center of the ball": "ball_center_mechanism",
+    "mechanism in the released ball": "mechanism_in_released_ball",
+    "units by class": "units_by_class",
+    "of grant": "of_grant",
+    "rests on": "rests_on",
+    "by name": "by_name",
+}
 """Keys of records and names of classes of errors that have other names since the commit compared with."""
 
 N = 400
