@@ -12,15 +12,17 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from dpmanifold._check import shown
 from dpmanifold._extras import optional_module
 from dpmanifold.ball import Ball
-from dpmanifold.plots.marks import Mark
-from dpmanifold.release import RELEASED
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.plots.marks import Mark, footer_of, mark_of
+from dpmanifold.release import RELEASED, Release
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from matplotlib.axes import Axes as Axes
     from matplotlib.colors import Colormap
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure as Figure
 
 # Okabe and Ito (2008): eight colours that people with any kind of colour vision can tell apart. One meaning each.
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
@@ -95,6 +97,36 @@ def new_figure(title: str, subtitle: str, mark: Mark, footer: Sequence[str], hei
     return sheet
 
 
+def released(title: str, subtitle: str, releases: Sequence[Release], height: float) -> Figure:
+    """Return an empty sheet for what some releases say, with their mark and footer."""
+    return new_figure(title, subtitle, mark_of(releases), footer_of(releases), height)
+
+
+def require(result: object, kind: type[Any], draws: str, remedy: str) -> None:
+    """Refuse what a picture does not draw.
+
+    Examples
+    --------
+    >>> require(3, Ball, "ball draws a Ball", "Make one.")
+    Traceback (most recent call last):
+    ...
+    dpmanifold.errors.InvalidArgumentError: ball draws a Ball, got 3. Make one.
+    """
+    if not isinstance(result, kind):
+        raise InvalidArgumentError(f"{draws}, got {shown(result)}. {remedy}")
+
+
+def p_told(p_value: float) -> str:
+    """Return a p-value in words.
+
+    Examples
+    --------
+    >>> p_told(0.0371), p_told(1e-9)
+    ('p = 0.037', 'p < 0.0001')
+    """
+    return "p < 0.0001" if p_value < 1e-4 else f"p = {p_value:.2g}"
+
+
 def color_map(*colors: str) -> Colormap:
     """Return a colour map that runs evenly through colours, the default from blue through pale to vermillion.
 
@@ -129,6 +161,63 @@ def tidy(axes: Axes, x: str = "", y: str = "", *, grid: str | None = None) -> Ax
     if grid is not None:
         axes.grid(True, axis=grid, color=PALE, linewidth=0.6)  # type: ignore[arg-type]
     return axes
+
+
+def bare(axes: Axes, x: str, *, grid: str | None = "x") -> None:
+    """Label axes of which only the horizontal one carries numbers.
+
+    Examples
+    --------
+    >>> axes = figure_class()().subplots()
+    >>> bare(axes, "distance")
+    >>> axes.get_yticks().tolist()
+    []
+    """
+    axes.set_yticks([])
+    tidy(axes, x, grid=grid)
+    axes.spines["left"].set_visible(False)
+
+
+def square(axes: Axes, limit: float) -> None:
+    """Show as much to each side of the middle, at one scale.
+
+    Examples
+    --------
+    >>> axes = figure_class()().subplots()
+    >>> square(axes, 2.0)
+    >>> tuple(map(float, axes.get_ylim()))
+    (-2.0, 2.0)
+    """
+    axes.set_xlim(-limit, limit)
+    axes.set_ylim(-limit, limit)
+    axes.set_aspect("equal")
+
+
+def named_rows(axes: Axes, names: Sequence[str]) -> None:
+    """Name rows 0, -1, -2, ...; names are the user's, and no mathematics.
+
+    Examples
+    --------
+    >>> axes = figure_class()().subplots()
+    >>> named_rows(axes, ["$a", "b"])
+    >>> [text.get_text() for text in axes.get_yticklabels()]
+    ['$a', 'b']
+    """
+    axes.set_yticks([-row for row in range(len(names))], names)
+    for text in axes.get_yticklabels():
+        text.set_parse_math(False)
+    axes.set_ylim(-len(names) + 0.4, 0.6)
+
+
+def shortened(name: str, letters: int) -> str:
+    """Return a name of at most so many letters.
+
+    Examples
+    --------
+    >>> shortened("cerebellum", 5)
+    'cere…'
+    """
+    return name if len(name) <= letters else name[: letters - 1] + "…"
 
 
 def caption(axes: Axes, text: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,15 +16,12 @@ from dpmanifold.plots.marks import Mark, ball_line, footer_of, mark_of, mark_of_
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PureDP, gdp_delta, to_approx, zcdp_log_delta
 from dpmanifold.release import Release
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 _POINTS = 121
 # The curve is drawn down to here; deltas people state are larger.
 _SMALLEST = 1e-10
 
 
-def profile(result: Release | Calibration, ball: Ball | None = None) -> Figure:
+def profile(result: Release | Calibration, ball: Ball | None = None) -> canvas.Figure:
     """Draw the privacy profile: the smallest delta at every epsilon, as promised and, where it is known, exactly.
 
     The exact curve is of the law that was drawn from, at the sensitivity it was calibrated to, and lies below the

@@ -5,11 +5,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dpmanifold._check import shown
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.ledger.history import History
+from dpmanifold.plots import canvas
 from dpmanifold.plots.glyphs import tensors
 from dpmanifold.plots.ledger import history
 from dpmanifold.plots.nested import balls
@@ -24,16 +25,15 @@ from dpmanifold.stats.mean_plan import Plan
 from dpmanifold.stats.outlook import Outlook
 from dpmanifold.stats.query import QUERIES
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-_BY_KIND: dict[Kind, Callable[[Release], Figure]] = {
+_BY_KIND: dict[Kind, Callable[[Release], canvas.Figure]] = {
     Kind.NUMBER: interval, Kind.VECTOR: vector, Kind.MATRIX: table, Kind.BALL: balls,
 }  # fmt: skip
 
+_BY_TYPE: dict[type[Any], Callable[..., canvas.Figure]] = {Plan: plan, Outlook: outlook, History: history}
+
 
 @serves("picture")
-def show(result: object, *, links: object = None) -> Figure:
+def show(result: object, *, links: object = None) -> canvas.Figure:
     """Draw any result: what a private call returned, that of `private_class_means` included, a plan or a history.
 
     Parameters
@@ -58,15 +58,9 @@ def show(result: object, *, links: object = None) -> Figure:
         case Release():
             return _release(result, links)
         case Mapping() if result and all(isinstance(value, Release) for value in result.values()):
-            draw: Callable[..., Figure] | None = tensors
-        case Plan():
-            draw = plan
-        case Outlook():
-            draw = outlook
-        case History():
-            draw = history
+            draw: Callable[..., canvas.Figure] | None = tensors
         case _:
-            draw = _figure_of(type(result))
+            draw = _BY_TYPE.get(type(result)) or _figure_of(type(result))
     if draw is None:
         raise InvalidArgumentError(
             f"there is no picture of {shown(result)}. Give what a private call or a plan returned; a file is read with "
@@ -81,7 +75,7 @@ def show(result: object, *, links: object = None) -> Figure:
     return draw(result, links=links)
 
 
-def _figure_of(kind: type[Any]) -> Callable[..., Figure] | None:
+def _figure_of(kind: type[Any]) -> Callable[..., canvas.Figure] | None:
     """Return what draws results of a class, as the query that returns them says."""
     own = next((query.figure for query in QUERIES.own() if query.result is kind), "")
     name = own or next((query.figure for query in QUERIES if query.result is kind), "")
@@ -89,7 +83,7 @@ def _figure_of(kind: type[Any]) -> Callable[..., Figure] | None:
     return getattr(import_module(module), function) if name else None
 
 
-def _release(release: Release, links: object) -> Figure:
+def _release(release: Release, links: object) -> canvas.Figure:
     """Draw what the statistic draws itself, what it is released for, or what values of its kind look like."""
     statistic = release.definition
     own = statistic.picture(release)

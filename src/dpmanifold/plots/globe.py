@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.inference import ConfidenceRegion
 from dpmanifold.plots import canvas
-from dpmanifold.plots.marks import footer_of, mark_of
 from dpmanifold.plots.projection import Camera
-from dpmanifold.plots.spread import Spread, ellipse, parent_release, spread_of
+from dpmanifold.plots.spread import Spread, circle, draw_parts, ellipse, parent_release, spread_of
 from dpmanifold.release import Release
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 _PAPER_SPHERE = np.array([0.93, 0.95, 0.97])
 _PIXELS = 500
 _MARGIN = 1.25  # the close-up is this much wider than what it shows
 
 
-def sphere(result: Release | ConfidenceRegion, points: object = None) -> Figure:
+def sphere(result: Release | ConfidenceRegion, points: object = None) -> canvas.Figure:
     """Draw a mean or a region on S^2: the public ball's rim, the released mean and its confidence region.
 
     Left the globe, the far side dashed; right a close-up, with true distances from the released mean. Without a ball
@@ -49,11 +42,7 @@ def sphere(result: Release | ConfidenceRegion, points: object = None) -> Figure:
     if ball.space.picture != "sphere":
         raise InvalidArgumentError(f"sphere draws Sphere(2), got {ball.space!r}. Use tangent, which draws any space.")
     public = None if points is None else np.atleast_2d(ball.space.as_points(points, "points"))
-    title = f"{spread.what.capitalize()} on the sphere" + (
-        " with its confidence region" if isinstance(result, ConfidenceRegion) else ""
-    )
-    releases = [parent_release(result)]
-    figure = canvas.new_figure(title, spread.sentence, mark_of(releases), footer_of(releases), 4.5)
+    figure = canvas.released(spread.titled("on the sphere"), spread.sentence, [parent_release(result)], 4.5)
     if not spread.is_stated:
         only = figure.subplots()
         _globe(only, spread, camera_on(spread.center), public)
@@ -86,12 +75,12 @@ def camera_on(center: Array) -> Camera:
     return Camera.towards(unit + (-0.45 if unit[2] > 0.2 else 0.35) * north + 0.28 * east)
 
 
-def _globe(axes: Axes, spread: Spread, camera: Camera, public: Array | None) -> None:
+def _globe(axes: canvas.Axes, spread: Spread, camera: Camera, public: Array | None) -> None:
     ball = spread.release.ball
     radius = float(np.linalg.norm(ball.space.origin))
-    circle = bare_globe(axes, camera)
+    around = bare_globe(axes, camera)
     if not ball.is_whole:
-        rim = ball.space.exp_coords(ball.center, ball.radius * circle) / radius
+        rim = ball.space.exp_coords(ball.center, ball.radius * around) / radius
         draw_curve(axes, camera, rim, canvas.BALL, canvas.ball_name(ball), 1.4)
     if public is not None:
         seen = camera.in_front(public) >= 0
@@ -105,7 +94,7 @@ def _globe(axes: Axes, spread: Spread, camera: Camera, public: Array | None) -> 
     axes.plot(*mean, "o", color=canvas.BLACK, markersize=3.5, label=f"released {spread.what}")
 
 
-def bare_globe(axes: Axes, camera: Camera) -> FloatArray:
+def bare_globe(axes: canvas.Axes, camera: Camera) -> FloatArray:
     """Draw a globe with nothing on it; returns points on the unit circle, (241, 2), for whoever draws rims.
 
     Examples
@@ -116,17 +105,14 @@ def bare_globe(axes: Axes, camera: Camera) -> FloatArray:
     image = camera.shaded(np.eye(3), _PAPER_SPHERE, 1.01, _PIXELS, ambient=0.8)
     axes.imshow(image, extent=(-1.01, 1.01, -1.01, 1.01), origin="lower", interpolation="bilinear", zorder=0)
     _graticule(axes, camera)
-    turn = np.linspace(0.0, 2 * np.pi, 241)
-    circle = np.stack([np.cos(turn), np.sin(turn)], axis=-1)
-    axes.plot(*circle.T, color=canvas.GREY, linewidth=0.8)
-    axes.set_aspect("equal")
-    axes.set_xlim(-1.2, 1.2)
-    axes.set_ylim(-1.2, 1.2)
+    edge = circle(241)
+    axes.plot(*edge.T, color=canvas.GREY, linewidth=0.8)
+    canvas.square(axes, 1.2)
     axes.axis("off")
-    return circle
+    return edge
 
 
-def _graticule(axes: Axes, camera: Camera) -> None:
+def _graticule(axes: canvas.Axes, camera: Camera) -> None:
     """Draw meridians and parallels of the near side, and the three axes where they leave the sphere."""
     t = np.linspace(-np.pi, np.pi, 181)
     for latitude in np.deg2rad([-60, -30, 0, 30, 60]):
@@ -144,7 +130,7 @@ def _graticule(axes: Axes, camera: Camera) -> None:
 
 
 def draw_curve(
-    axes: Axes,
+    axes: canvas.Axes,
     camera: Camera,
     points: FloatArray,
     color: str,
@@ -173,7 +159,7 @@ def draw_curve(
         axes.plot(*far.T, color=color, linewidth=width, alpha=0.4, linestyle=(0, (3, 2)))
 
 
-def _close_up(axes: Axes, spread: Spread, camera: Camera, public: Array | None) -> None:
+def _close_up(axes: canvas.Axes, spread: Spread, camera: Camera, public: Array | None) -> None:
     """Draw logarithms at the released mean, turned as the globe is."""
     ball, space = spread.release.ball, spread.release.ball.space
     unit = spread.center / np.linalg.norm(spread.center)
@@ -184,26 +170,11 @@ def _close_up(axes: Axes, spread: Spread, camera: Camera, public: Array | None) 
     def flat(points: Array) -> FloatArray:
         return np.asarray(space.log(np.broadcast_to(spread.center, points.shape), points) @ basis)
 
-    edge = flat(spread.move(ellipse(spread.shape)))
-    turn = np.linspace(0.0, 2 * np.pi, 361)
-    rim = flat(space.exp_coords(ball.center, ball.radius * np.stack([np.cos(turn), np.sin(turn)], axis=-1)))
-    limit = _MARGIN * float(np.abs(edge).max())
-    axes.plot(*rim.T, color=canvas.BALL, linewidth=1.4)
+    axes.plot(*flat(space.exp_coords(ball.center, ball.radius * circle(361))).T, color=canvas.BALL, linewidth=1.4)
     if public is not None:
         axes.plot(*flat(public).T, ".", color=canvas.PUBLIC, markersize=4, alpha=0.7)
-    noise, _, together, rest = spread.legend
-    label = rest if spread.together is not None else None
-    axes.fill(*edge.T, color=canvas.ESTIMATE, alpha=0.12, linewidth=0, label=label)
-    axes.plot(*edge.T, color=canvas.ESTIMATE, linewidth=1.4)
-    if spread.together is not None:
-        inner = flat(spread.move(ellipse(spread.together)))
-        axes.fill(*inner.T, color=canvas.ESTIMATE, alpha=0.22, linewidth=0, label=together)
-    if spread.noise is not None:
-        part = flat(spread.move(ellipse(spread.noise)))
-        axes.plot(*part.T, color=canvas.NOISE, linewidth=1.2, linestyle="--", label=noise)
+    edge = draw_parts(axes, spread, lambda shape: flat(spread.move(ellipse(shape))), (1.4, 1.2), None)
     axes.plot(0, 0, "o", color=canvas.BLACK, markersize=3.5)
-    axes.set_aspect("equal")
-    axes.set_xlim(-limit, limit)
-    axes.set_ylim(-limit, limit)
+    canvas.square(axes, _MARGIN * float(np.abs(edge).max()))
     axes.locator_params(axis="x", nbins=5)  # small distances have long labels
     canvas.tidy(axes, "distance", "distance", grid="both")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,22 +13,18 @@ from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.inference import ConfidenceRegion
 from dpmanifold.manifolds import SPD, Manifold
 from dpmanifold.plots import canvas
-from dpmanifold.plots.marks import PUBLIC_DATA, footer_of, mark_of
+from dpmanifold.plots.marks import PUBLIC_DATA
 from dpmanifold.plots.projection import Camera
-from dpmanifold.plots.spread import ellipse, parent_release, released_mean
+from dpmanifold.plots.spread import ellipse, released_mean
 from dpmanifold.plots.tensor_mean import draw_mean
 from dpmanifold.release import Release
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 # More glyphs than this are too small to see on a page; so many in a row still are not.
 MOST_GLYPHS, _LONGEST_ROW = 2500, 10
 _CELL = 0.46  # of a cell's width: the longest half axis of all
 
 
-def tensors(result: Release | ConfidenceRegion | Mapping[Any, Release] | Array) -> Figure:
+def tensors(result: Release | ConfidenceRegion | Mapping[Any, Release] | Array) -> canvas.Figure:
     """Draw positive definite matrices as ellipses (2 x 2) or shaded ellipsoids (3 x 3).
 
     A released mean comes with the band in which its outline may lie; several matrices come as a grid, coloured by
@@ -51,7 +47,7 @@ def tensors(result: Release | ConfidenceRegion | Mapping[Any, Release] | Array) 
     if isinstance(result, (Release, ConfidenceRegion)):
         release = released_mean(result, "tensors")
         _require_size(release.ball.space)
-        return draw_mean(result, parent_release(result))
+        return draw_mean(result)
     matrices = numeric_array(result, "result")
     if matrices.ndim < 2 or matrices.shape[-1] not in (2, 3) or matrices.shape[-1] != matrices.shape[-2]:
         raise InvalidArgumentError(
@@ -69,7 +65,7 @@ def tensors(result: Release | ConfidenceRegion | Mapping[Any, Release] | Array) 
     return figure
 
 
-def _groups(releases: Mapping[Any, Release]) -> Figure:
+def _groups(releases: Mapping[Any, Release]) -> canvas.Figure:
     """Draw one mean per class, side by side and to the same scale."""
     means = [released_mean(release, "tensors") for release in releases.values()]
     if not means:
@@ -80,7 +76,7 @@ def _groups(releases: Mapping[Any, Release]) -> Figure:
     rows, columns = grid.shape[:2]
     subtitle = f"{len(means)} released means; half axes are roots of eigenvalues"
     height = grid_height(rows, columns) - 0.3
-    figure = canvas.new_figure("One mean per class", subtitle, mark_of(means), footer_of(means), height)
+    figure = canvas.released("One mean per class", subtitle, means, height)
     axes = figure.subplots()
     draw_grid(figure, axes, grid)
     for number, (name, release) in enumerate(zip(releases, means, strict=True)):
@@ -143,7 +139,7 @@ def anisotropy(matrices: FloatArray) -> FloatArray:
     return np.asarray(np.linalg.norm(apart, axis=-1) / np.linalg.norm(values, axis=-1) * math.sqrt(k / (k - 1)))
 
 
-def draw_grid(figure: Figure, axes: Axes, grid: FloatArray) -> None:
+def draw_grid(figure: canvas.Figure, axes: canvas.Axes, grid: FloatArray) -> None:
     """Draw matrices (rows, columns, k, k) as glyphs, those that are not finite left out."""
     from matplotlib.cm import ScalarMappable
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -13,20 +13,15 @@ from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.inference import ConfidenceRegion
 from dpmanifold.manifolds import KendallShapes
 from dpmanifold.plots import canvas
-from dpmanifold.plots.marks import footer_of, mark_of
-from dpmanifold.plots.spread import Spread, ellipse, parent_release, spread_of
+from dpmanifold.plots.spread import Spread, circle, ellipse, parent_release, spread_of
 from dpmanifold.release import Release
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 _STEP = 1e-5  # of central differences
 _OUTLINES = 24  # shapes drawn on the edge of the region
 _NUMBERED = 24  # more landmarks than this are not numbered
 
 
-def shape(result: Release | ConfidenceRegion, *, closed: bool = True, links: object = None) -> Figure:
+def shape(result: Release | ConfidenceRegion, *, closed: bool = True, links: object = None) -> canvas.Figure:
     """Draw a mean shape: its landmarks and outline or links, an ellipse about each landmark, and shapes at the edge.
 
     An ellipse is the shadow of the whole region on its landmark: together they hold every shape of the region, turned
@@ -57,14 +52,10 @@ def shape(result: Release | ConfidenceRegion, *, closed: bool = True, links: obj
         raise InvalidArgumentError(f"shape draws KendallShapes(k), got {where!r}. Use show(result).")
     space = cast(KendallShapes, where)
     joined = outline(space.landmarks, closed) if links is None else landmark_links(links, space.landmarks) - 1
-    title = f"{spread.what.capitalize()} shape" + (
-        " with its confidence region" if isinstance(result, ConfidenceRegion) else ""
-    )
-    releases = [parent_release(result)]
     mean = space.to_landmarks(spread.center)
     span = np.ptp(mean, axis=0)
     height = float(np.clip(1.95 + 5.4 * (span[1] + 0.25 * span[0]) / (1.35 * span[0]), 3.4, 6.5))
-    figure = canvas.new_figure(title, spread.sentence, mark_of(releases), footer_of(releases), height)
+    figure = canvas.released(spread.titled("shape"), spread.sentence, [parent_release(result)], height)
     axes = figure.subplots()
     _draw(axes, spread, space, mean, joined)
     axes.set_aspect("equal")
@@ -99,7 +90,9 @@ def strokes(landmarks: FloatArray, joined: npt.NDArray[np.int64]) -> FloatArray:
     return np.pad(landmarks[joined], ((0, 0), (0, 1), (0, 0)), constant_values=np.nan).reshape(-1, 2)
 
 
-def _draw(axes: Axes, spread: Spread, space: KendallShapes, mean: FloatArray, joined: npt.NDArray[np.int64]) -> None:
+def _draw(
+    axes: canvas.Axes, spread: Spread, space: KendallShapes, mean: FloatArray, joined: npt.NDArray[np.int64]
+) -> None:
     style: dict[str, Any] = {"solid_capstyle": "round"}
     axes.plot(
         *strokes(mean, joined).T,
@@ -134,9 +127,7 @@ def _draw(axes: Axes, spread: Spread, space: KendallShapes, mean: FloatArray, jo
 def _longest(spread: Spread, count: int) -> FloatArray:
     """Offsets on the edge of the ellipsoid, in the plane of its two longest axes."""
     values, vectors = np.linalg.eigh(spread.shape)
-    turn = np.linspace(0.0, 2 * np.pi, count, endpoint=False)
-    circle = np.stack([np.cos(turn), np.sin(turn)], axis=-1)
-    return np.asarray((circle * np.sqrt(values[::-1][:2])) @ vectors[:, ::-1][:, :2].T)
+    return np.asarray((circle(count, closed=False) * np.sqrt(values[::-1][:2])) @ vectors[:, ::-1][:, :2].T)
 
 
 def aligned(space: KendallShapes, mean: Array, shapes: Array) -> FloatArray:

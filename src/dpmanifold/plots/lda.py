@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpmanifold._check import shown
-from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.inference import LinearDiscriminant
 from dpmanifold.plots import canvas
-from dpmanifold.plots.marks import footer_of, mark_of
 from dpmanifold.plots.spread import ellipse
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 # Classes that are drawn and named, the largest; letters of their names.
 _MOST, _LETTERS = 14, 18
@@ -24,7 +16,7 @@ _MOST, _LETTERS = 14, 18
 _HALF, _SURELY = math.sqrt(2 * math.log(2)), 1.96
 
 
-def classes(result: LinearDiscriminant) -> Figure:
+def classes(result: LinearDiscriminant) -> canvas.Figure:
     """Draw a discriminant: the classes in the plane in which they differ most, and their noisy counts.
 
     Across and up are scores in which the units of a class spread by 1 in every direction.
@@ -44,13 +36,10 @@ def classes(result: LinearDiscriminant) -> Figure:
     >>> figure.texts[0].get_text()
     'What tells 3 classes apart'
     """
-    if not isinstance(result, LinearDiscriminant):
-        raise InvalidArgumentError(
-            f"classes draws a LinearDiscriminant, got {shown(result)}. Make one with private_lda."
-        )
+    canvas.require(result, LinearDiscriminant, "classes draws a LinearDiscriminant", "Make one with private_lda.")
     words = f"class means are {result.apart_told} apart"
     title = f"What tells {len(result.classes)} classes apart"
-    figure = canvas.new_figure(title, words, mark_of([result.release]), footer_of([result.release]), 4.3)
+    figure = canvas.released(title, words, [result.release], 4.3)
     plane, counts = figure.subplots(1, 2, width_ratios=[1.5, 1])
     drawn = np.argsort(-result.priors, kind="stable")[:_MOST].tolist()
     if result.axes.shape[1] == 1:
@@ -67,11 +56,10 @@ def _color(number: int) -> str:
 
 
 def _named(result: LinearDiscriminant, number: int) -> str:
-    name = str(result.classes[number])
-    return name if len(name) <= _LETTERS else name[: _LETTERS - 1] + "…"
+    return canvas.shortened(str(result.classes[number]), _LETTERS)
 
 
-def _plane(axes: Axes, result: LinearDiscriminant, drawn: list[int]) -> None:
+def _plane(axes: canvas.Axes, result: LinearDiscriminant, drawn: list[int]) -> None:
     """Draw each class as the circle that holds half of it, and its mean with its noise."""
     basis = result.axes[:, :2]
     places = result.shrunken_means @ basis
@@ -89,7 +77,7 @@ def _plane(axes: Axes, result: LinearDiscriminant, drawn: list[int]) -> None:
     canvas.caption(axes, "circles: half of a class; dotted: noise on its mean")
 
 
-def _curves(axes: Axes, result: LinearDiscriminant, drawn: list[int]) -> None:
+def _curves(axes: canvas.Axes, result: LinearDiscriminant, drawn: list[int]) -> None:
     """Draw each class along the one axis as a normal curve of its size."""
     places = (result.shrunken_means @ result.axes[:, 0])[drawn]
     across = np.linspace(places.min() - 3.5, places.max() + 3.5, 400)
@@ -97,14 +85,12 @@ def _curves(axes: Axes, result: LinearDiscriminant, drawn: list[int]) -> None:
         height = result.priors[number] * np.exp(-((across - place) ** 2) / 2)
         axes.fill_between(across, height, color=_color(number), alpha=0.15, linewidth=0)
         axes.plot(across, height, color=_color(number), linewidth=1.6, label=_named(result, number))
-    axes.set_yticks([])
     axes.set_ylim(bottom=0.0)
-    canvas.tidy(axes, "score", grid="x")
-    axes.spines["left"].set_visible(False)
+    canvas.bare(axes, "score")
     canvas.caption(axes, "classes as normal curves")
 
 
-def _counts(axes: Axes, result: LinearDiscriminant, drawn: list[int]) -> None:
+def _counts(axes: canvas.Axes, result: LinearDiscriminant, drawn: list[int]) -> None:
     """Draw how many units each class has, with its noise."""
     counts, off = result.units_by_class, _SURELY * result.count_noise
     for row, number in enumerate(drawn):
@@ -112,10 +98,7 @@ def _counts(axes: Axes, result: LinearDiscriminant, drawn: list[int]) -> None:
         if off:
             axes.plot([counts[number] - off, counts[number] + off], [-row, -row], color=canvas.BLACK, linewidth=1.4,
                       label="noise, 95 %" if row == 0 else None)  # fmt: skip
-    axes.set_yticks([-row for row in range(len(drawn))], [_named(result, number) for number in drawn])
-    for text in axes.get_yticklabels():
-        text.set_parse_math(False)
-    axes.set_ylim(-len(drawn) + 0.4, 0.6)
+    canvas.named_rows(axes, [_named(result, number) for number in drawn])
     canvas.tidy(axes, "units", grid="x")
     axes.locator_params(axis="x", nbins=4)
     left = len(result.classes) - len(drawn)

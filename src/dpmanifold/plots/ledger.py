@@ -6,21 +6,16 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from dpmanifold._check import shown
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.ledger.history import LOST, History, Line
 from dpmanifold.plots import canvas
 from dpmanifold.plots.marks import Mark, promise_text
 from dpmanifold.privacy import GDP
 from dpmanifold.privacy.amounts import cost_of
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 FROM_LEDGER = Mark("from the ledger, no data used", "#444444", "#F4F4F4")
 _OTHERS = "others"
@@ -45,7 +40,7 @@ class _Account:
         return line.about if line.about in self.kinds else _OTHERS
 
 
-def history(page: History) -> Figure:
+def history(page: History) -> canvas.Figure:
     """Draw what used up a population's cap: release by release, and what each statistic took.
 
     Layers are coloured by statistic and data, and hatched where releases were lost: their spends stand. Heights are
@@ -67,10 +62,7 @@ def history(page: History) -> Figure:
     >>> figure.texts[0].get_text(), figure.axes[0].get_ylabel()
     ('What used it up', 'share of the cap (%)')
     """
-    if not isinstance(page, History):
-        raise InvalidArgumentError(
-            f"history draws a page of a ledger, got {shown(page)}. Give what ledger.history() returned."
-        )
+    canvas.require(page, History, "history draws a page of a ledger", "Give what ledger.history() returned.")
     names = list(dict.fromkeys(line.population for line in page.releases))
     if not names:
         raise InvalidArgumentError("there is nothing to draw: no release is among these entries.")
@@ -116,7 +108,7 @@ def _color(account: _Account, kind: str) -> str:
     return canvas.GREY if kind == _OTHERS else canvas.SERIES[list(account.kinds).index(kind)]
 
 
-def _draw_steps(axes: Axes, account: _Account) -> None:
+def _draw_steps(axes: canvas.Axes, account: _Account) -> None:
     """Draw what was spent with each release, in layers: a kind of release each, with its lost ones on top."""
     n = len(account.lines)
     places = np.arange(n + 1) + 0.5
@@ -146,7 +138,7 @@ def _draw_steps(axes: Axes, account: _Account) -> None:
     canvas.tidy(axes, "release", "share of the cap (%)", grid="y")
 
 
-def _draw_cap(axes: Axes, account: _Account, n: int) -> None:
+def _draw_cap(axes: canvas.Axes, account: _Account, n: int) -> None:
     """Draw the cap as it was at each release, and its name."""
     ends = [*(after + 0.5 for after, _ in account.caps), n + 0.5]
     levels = [*(100 * share for _, share in account.caps), 100.0]
@@ -158,7 +150,7 @@ def _draw_cap(axes: Axes, account: _Account, n: int) -> None:
                   ha="right", va="bottom", color=canvas.INK)  # fmt: skip
 
 
-def _draw_sums(axes: Axes, account: _Account) -> None:
+def _draw_sums(axes: canvas.Axes, account: _Account) -> None:
     """Draw what each statistic took in all, with its name: the key of the colours."""
     taken = 100 * (account.shares[:, 1] - account.shares[:, 0])
     kinds = [*account.kinds, *([_OTHERS] if any(account.kind(line) == _OTHERS for line in account.lines) else [])]
@@ -174,9 +166,7 @@ def _draw_sums(axes: Axes, account: _Account) -> None:
         axes.annotate(said, (0, row - 0.27), fontsize=7.5, color=canvas.INK, va="bottom", parse_math=False)
     axes.set_ylim(max(len(kinds), 3) - 0.5, -0.8)
     axes.set_xlim(0, None)
-    axes.set_yticks([])
-    canvas.tidy(axes, "of the cap (%), hatched: lost")
-    axes.spines["left"].set_visible(False)
+    canvas.bare(axes, "of the cap (%), hatched: lost", grid=None)
 
 
 def _look(color: str, lost: bool, edge: float) -> dict[str, Any]:

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from dpmanifold._check import FloatArray
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.inference import ConfidenceRegion
 from dpmanifold.plots import canvas
-from dpmanifold.plots.marks import footer_of, mark_of
 from dpmanifold.plots.spread import NOISE_LEVEL, parent_release, point_of, released_mean, spread_of, word_for
 from dpmanifold.release import Release
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 _WRITTEN_OUT = 7  # numbers fit into the cells up to this size
 _LARGEST_EXPONENT = 300.0
 
 
-def matrix(result: Release | ConfidenceRegion) -> Figure:
+def matrix(result: Release | ConfidenceRegion) -> canvas.Figure:
     """Draw a mean on SPD(k) as a heat map of its entries, beside its eigenvalues on a logarithmic scale.
 
     The bars about the eigenvalues hold all of them at once with 95 %, as far as noise goes: under both metrics a
@@ -44,19 +37,13 @@ def matrix(result: Release | ConfidenceRegion) -> Figure:
     if release.ball.space.picture not in ("matrix", "tensors"):
         raise InvalidArgumentError(f"matrix draws SPD(k), got {release.ball.space!r}. Use show(result).")
     away = float(release.noise_quantile(NOISE_LEVEL))
-    releases = [parent_release(result)]
     words = (
         f"the noise changes no eigenvalue by more than a factor {np.exp(min(away, _LARGEST_EXPONENT)):.3g} with 95 %"
     )
     if release.definition.besides_noise(release) is not None:
         words = spread_of(release, "matrix").sentence
-    figure = canvas.new_figure(
-        f"{word_for(release).capitalize()} matrix and its eigenvalues",
-        words,
-        mark_of(releases),
-        footer_of(releases),
-        4.1,
-    )
+    title = f"{word_for(release).capitalize()} matrix and its eigenvalues"
+    figure = canvas.released(title, words, [parent_release(result)], 4.1)
     left, right = figure.subplots(1, 2, width_ratios=[1.12, 1])
     value = point_of(result)
     _heat_map(figure, left, value)
@@ -65,7 +52,7 @@ def matrix(result: Release | ConfidenceRegion) -> Figure:
     return figure
 
 
-def _heat_map(figure: Figure, axes: Axes, values: FloatArray) -> None:
+def _heat_map(figure: canvas.Figure, axes: canvas.Axes, values: FloatArray) -> None:
     # Diffusion tensors are of order 0.001: their power of ten is said once, over the picture.
     exponent = int(np.floor(np.log10(np.abs(values).max())))
     if not -1 <= exponent <= 2:
@@ -92,7 +79,7 @@ def _heat_map(figure: Figure, axes: Axes, values: FloatArray) -> None:
     bar.outline.set_visible(False)
 
 
-def _spectrum(axes: Axes, values: FloatArray, away: float) -> None:
+def _spectrum(axes: canvas.Axes, values: FloatArray, away: float) -> None:
     k = len(values)
     rank = np.arange(1, k + 1)
     factor = np.exp(min(away, _LARGEST_EXPONENT))
@@ -111,7 +98,7 @@ def _spectrum(axes: Axes, values: FloatArray, away: float) -> None:
     canvas.tidy(axes, "rank", "eigenvalue", grid="y")
 
 
-def _few_ticks(axes: Axes) -> None:
+def _few_ticks(axes: canvas.Axes) -> None:
     """Label a logarithmic axis also where it spans less than a decade."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import numpy as np
-
 from dpmanifold._check import shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.plots import canvas
-from dpmanifold.plots.marks import footer_of, mark_of
+from dpmanifold.plots.spread import circle
 from dpmanifold.release import Release
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
-
-def balls(result: Release) -> Figure:
+def balls(result: Release) -> canvas.Figure:
     """Draw a released ball and the public one around it: radii and the distance of the centres are true.
 
     Parameters
@@ -42,15 +35,13 @@ def balls(result: Release) -> Figure:
     words = (
         f"radius {inner.radius:.4g} instead of {outer.radius:.4g}, its centre {apart:.4g} from that of the public one"
     )
-    figure = canvas.new_figure("A smaller ball, released", words, mark_of([result]), footer_of([result]), 4.4)
+    figure = canvas.released("A smaller ball, released", words, [result], 4.4)
     axes = figure.subplots()
-    turn = np.linspace(0.0, 2 * np.pi, 361)
-    circle = np.stack([np.cos(turn), np.sin(turn)])
-    axes.plot(*(outer.radius * circle), color=canvas.BALL, linewidth=1.6, label="public ball")
+    axes.plot(*(outer.radius * circle(361)).T, color=canvas.BALL, linewidth=1.6, label="public ball")
     axes.plot(0, 0, "+", color=canvas.BALL, markersize=8)
-    place = np.array([[apart], [0.0]])
-    axes.fill(*(inner.radius * circle + place), color=canvas.ESTIMATE, alpha=0.2, linewidth=0)
-    axes.plot(*(inner.radius * circle + place), color=canvas.ESTIMATE, linewidth=1.6, label="released ball")
+    edge = inner.radius * circle(361) + [apart, 0.0]
+    axes.fill(*edge.T, color=canvas.ESTIMATE, alpha=0.2, linewidth=0)
+    axes.plot(*edge.T, color=canvas.ESTIMATE, linewidth=1.6, label="released ball")
     axes.plot(apart, 0, "o", color=canvas.BLACK, markersize=4, label="its centre")
     axes.set_aspect("equal")
     axes.margins(0.06)

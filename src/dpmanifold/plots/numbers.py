@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from scipy import special
 
 from dpmanifold._check import FloatArray, shown
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.plots import canvas
-from dpmanifold.plots.marks import ball_line, footer_of, mark_of, mark_of_ball, promise_text
+from dpmanifold.plots.marks import ball_line, mark_of_ball, promise_text
 from dpmanifold.plots.spread import NOISE_LEVEL
 from dpmanifold.release import Release
 from dpmanifold.statistic import Kind, private_words
 from dpmanifold.stats.outlook import Outlook
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 # More bars than these are drawn without a number under each.
 _MOST_LABELS = 20
 
 
-def vector(result: Release) -> Figure:
+def vector(result: Release) -> canvas.Figure:
     """Draw a released vector: a bar for each number, and what the noise on it stays below.
 
     Parameters
@@ -43,7 +38,7 @@ def vector(result: Release) -> Figure:
     away = noise_of_entry(result, len(values))
     below = f"{away:.3g}" if np.ndim(away) == 0 else "its bar"
     words = f"{len(values)} numbers; the noise on each stays below {below} with {100 * NOISE_LEVEL:g} %"
-    figure = canvas.new_figure(statistic.words, words, mark_of([result]), footer_of([result]), 3.4)
+    figure = canvas.released(statistic.words, words, [result], 3.4)
     axes = figure.subplots()
     places = np.arange(1, len(values) + 1)
     axes.bar(places, values, color=canvas.ESTIMATE, alpha=0.75, width=0.7, label="released")
@@ -57,7 +52,7 @@ def vector(result: Release) -> Figure:
     return figure
 
 
-def table(result: Release) -> Figure:
+def table(result: Release) -> canvas.Figure:
     """Draw a released matrix of numbers as colours.
 
     Parameters
@@ -74,7 +69,7 @@ def table(result: Release) -> Figure:
     _require(result, Kind.MATRIX, "table")
     values = np.asarray(result.value, dtype=np.float64)
     words = f"{values.shape[0]} x {values.shape[1]} numbers, noise of scale {result.scale:.3g}"
-    figure = canvas.new_figure(result.definition.words, words, mark_of([result]), footer_of([result]), 4.2)
+    figure = canvas.released(result.definition.words, words, [result], 4.2)
     axes = figure.subplots()
     most = float(np.abs(values).max()) or 1.0
     image = axes.imshow(values, cmap=canvas.color_map(), vmin=-most, vmax=most)
@@ -83,7 +78,7 @@ def table(result: Release) -> Figure:
     return figure
 
 
-def outlook(result: Outlook) -> Figure:
+def outlook(result: Outlook) -> canvas.Figure:
     """Draw what a private call would draw: the expected noise of each step as a bar, against its largest value.
 
     Parameters
@@ -97,8 +92,7 @@ def outlook(result: Outlook) -> Figure:
     >>> outlook(dpm.plan(500, ball, dpm.GDP(1.0), statistic="variance")).axes[0].get_xlabel()
     'expected noise, as a part of the largest value (%)'
     """
-    if not isinstance(result, Outlook):
-        raise InvalidArgumentError(f"outlook draws an Outlook, got {shown(result)}. Make one with plan(...).")
+    canvas.require(result, Outlook, "outlook draws an Outlook", "Make one with plan(...).")
     footer = [f"{promise_text(result.privacy)} for each unit, {result.n:,} of them.", ball_line(result.ball)]
     title, words = f"What to expect of {private_words(result.statistic)}", result.verdict.split(". ")[0]
     figure = canvas.new_figure(title, words, mark_of_ball(result.ball), footer, 2.2 + 0.38 * len(result.steps))

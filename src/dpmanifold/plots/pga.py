@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
-from dpmanifold._check import shown
 from dpmanifold.data.links import landmark_links
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.inference import PrincipalComponents
@@ -16,11 +15,6 @@ from dpmanifold.plots import canvas
 from dpmanifold.plots.globe import bare_globe, camera_on, draw_curve
 from dpmanifold.plots.glyphs import draw_grid
 from dpmanifold.plots.landmarks import aligned, outline, strokes
-from dpmanifold.plots.marks import footer_of, mark_of
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 # So many are drawn; a table has the others.
 _MOST = 4
@@ -31,7 +25,7 @@ _STEPS = (-2.0, -1.0, 0.0, 1.0, 2.0)
 _FEW = 15
 
 
-def components(result: PrincipalComponents, *, links: object = None) -> Figure:
+def components(result: PrincipalComponents, *, links: object = None) -> canvas.Figure:
     """Draw components: their shares with intervals, and the mean moved along each by one standard deviation.
 
     Tensors are drawn as ellipses or ellipsoids and shapes as outlines, two standard deviations on either side; means
@@ -52,10 +46,7 @@ def components(result: PrincipalComponents, *, links: object = None) -> Figure:
     >>> figure.texts[0].get_text()
     'One principal component'
     """
-    if not isinstance(result, PrincipalComponents):
-        raise InvalidArgumentError(
-            f"components draws PrincipalComponents, got {shown(result)}. Make them with private_pga."
-        )
+    canvas.require(result, PrincipalComponents, "components draws PrincipalComponents", "Make them with private_pga.")
     picture = result.space.picture
     if links is not None and picture != "shape":
         raise InvalidArgumentError(f"links means nothing in a picture on {result.space!r}. Leave it out.")
@@ -64,10 +55,12 @@ def components(result: PrincipalComponents, *, links: object = None) -> Figure:
     words = _words(result) + (f"; the first {count} are drawn" if count < result.count else "")
     bars = 0.75 + _BAR * count
     below = {"tensors": 0.35 + 1.0 * count, "shape": 2.6, "sphere": 3.6}.get(picture, 2.2)
-    figure = canvas.new_figure(title, words, mark_of([result.release]), footer_of([result.release]), 1.6 + bars + below)
+    figure = canvas.released(title, words, [result.release], 1.6 + bars + below)
     above, rest = np.asarray(figure.subfigures(2, 1, height_ratios=[bars, below]))
     _shares(above.subplots(), result, count)
-    drawn: Callable[..., Axes] = {"tensors": _tensors, "shape": _shapes, "sphere": _globe}.get(picture, _coordinates)
+    drawn: Callable[..., canvas.Axes] = {"tensors": _tensors, "shape": _shapes, "sphere": _globe}.get(
+        picture, _coordinates
+    )
     key = drawn(rest, result, count, **({"links": links} if picture == "shape" else {}))
     canvas.key(figure, key)
     return figure
@@ -83,7 +76,7 @@ def _words(result: PrincipalComponents) -> str:
     return f"{result.explained:.0%} of the variance, between {least:.0%} and {most:.0%} with {100 * result.level:g} %"
 
 
-def _shares(axes: Axes, result: PrincipalComponents, count: int) -> None:
+def _shares(axes: canvas.Axes, result: PrincipalComponents, count: int) -> None:
     """Draw the share of every component with its interval."""
     for number in range(count):
         low, high = result.share_intervals[number]
@@ -97,7 +90,7 @@ def _shares(axes: Axes, result: PrincipalComponents, count: int) -> None:
     canvas.tidy(axes, f"share of the variance, {100 * result.level:g} % intervals", "component", grid="x")
 
 
-def _panels(figure: Any, count: int, **options: Any) -> list[Axes]:
+def _panels(figure: Any, count: int, **options: Any) -> list[canvas.Axes]:
     """Return one panel for each component, in a row, with its number over it."""
     panels = list(np.atleast_1d(figure.subplots(1, count, **options)))
     for number, axes in enumerate(panels):
@@ -105,10 +98,10 @@ def _panels(figure: Any, count: int, **options: Any) -> list[Axes]:
     return panels
 
 
-def _tensors(figure: Any, result: PrincipalComponents, count: int) -> Axes:
+def _tensors(figure: Any, result: PrincipalComponents, count: int) -> canvas.Axes:
     """Draw the mean moved along each component, one row for each."""
     grid = np.stack([result.moved(number, _STEPS) for number in range(count)])
-    axes: Axes = figure.subplots()
+    axes: canvas.Axes = figure.subplots()
     draw_grid(figure, axes, grid)
     axes.set_xticks(range(len(_STEPS)), [f"{step:+g} sd" if step else "mean" for step in _STEPS], fontsize=8)
     axes.set_yticks(range(count), [f"{number + 1}" for number in range(count)], fontsize=8)
@@ -116,7 +109,7 @@ def _tensors(figure: Any, result: PrincipalComponents, count: int) -> Axes:
     return axes
 
 
-def _shapes(figure: Any, result: PrincipalComponents, count: int, links: object = None) -> Axes:
+def _shapes(figure: Any, result: PrincipalComponents, count: int, links: object = None) -> canvas.Axes:
     """Draw the outline of the mean and of the mean moved two standard deviations to either side."""
     space = cast(KendallShapes, result.space)
     joined = outline(space.landmarks) if links is None else landmark_links(links, space.landmarks) - 1
@@ -131,9 +124,9 @@ def _shapes(figure: Any, result: PrincipalComponents, count: int, links: object 
     return panels[0]
 
 
-def _globe(figure: Any, result: PrincipalComponents, count: int) -> Axes:
+def _globe(figure: Any, result: PrincipalComponents, count: int) -> canvas.Axes:
     """Draw the curves that the mean moves along, two standard deviations to either side."""
-    axes: Axes = figure.subplots()
+    axes: canvas.Axes = figure.subplots()
     space = result.space
     radius, camera = float(np.linalg.norm(space.origin)), camera_on(result.center)
     bare_globe(axes, camera)
@@ -147,7 +140,7 @@ def _globe(figure: Any, result: PrincipalComponents, count: int) -> Axes:
     return axes
 
 
-def _coordinates(figure: Any, result: PrincipalComponents, count: int) -> Axes:
+def _coordinates(figure: Any, result: PrincipalComponents, count: int) -> canvas.Axes:
     """Draw the mean and the mean moved by one standard deviation; elsewhere than on R^d the directions themselves."""
     panels = _panels(figure, count, sharey=True)
     flat = result.space.shape == (result.space.dim,)

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.inference import ConfidenceRegion
+from dpmanifold.plots import canvas
 from dpmanifold.plots.globe import sphere
 from dpmanifold.plots.glyphs import tensors
 from dpmanifold.plots.landmarks import shape
@@ -19,9 +20,6 @@ from dpmanifold.plots.planes import tangent
 from dpmanifold.plots.products import product
 from dpmanifold.registry import Registry
 from dpmanifold.release import Release
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -35,7 +33,7 @@ class Picture:
     options : what else `draw` takes by keyword, of what :func:`dpmanifold.plots.show` can be told
     """
 
-    draw: Callable[..., Figure]
+    draw: Callable[..., canvas.Figure]
     regions: bool = True
     options: tuple[str, ...] = ()
 
@@ -49,12 +47,12 @@ PICTURES.register("product", Picture(product, regions=False))
 PICTURES.register("shape", Picture(shape, options=("links",)))
 
 
-def picture_of_region(region: ConfidenceRegion, links: object = None) -> Figure:
+def picture_of_region(region: ConfidenceRegion, links: object = None) -> canvas.Figure:
     """Draw a mean with its region, as its space wants it drawn."""
     return picture_of_mean(region, region.mean.release, links=links)
 
 
-def picture_of_mean(result: Release | ConfidenceRegion, mean: Release, **options: Any) -> Figure:
+def picture_of_mean(result: Release | ConfidenceRegion, mean: Release, **options: Any) -> canvas.Figure:
     """Draw a mean, alone or with its region, as its space wants it drawn. Options that are None were not given.
 
     Examples

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
@@ -11,21 +11,17 @@ from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.inference import ConfidenceRegion
 from dpmanifold.plots import canvas
-from dpmanifold.plots.marks import footer_of, mark_of
-from dpmanifold.plots.spread import Spread, ellipse, parent_release, spread_of
+from dpmanifold.plots.spread import Spread, circle, draw_parts, ellipse, parent_release, spread_of
 from dpmanifold.release import Release
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 _MARGIN, _DOT = 1.25, 0.05
 _HALVINGS = 50
+_DOTTED: Any = (0, (1, 1.2))
 # Steps between ticks, at most: labels such as -0.002 must not touch.
 _TICKS = 6
 
 
-def tangent(result: ConfidenceRegion | Release, axes: tuple[int, int] = (0, 1)) -> Figure:
+def tangent(result: ConfidenceRegion | Release, axes: tuple[int, int] = (0, 1)) -> canvas.Figure:
     """Draw a region in the plane of two of its axes, in coordinates at the released mean, on any space.
 
     Distances from the middle are true. The whole region is solid; what the noise alone would make is dashed, and what
@@ -57,11 +53,10 @@ def tangent(result: ConfidenceRegion | Release, axes: tuple[int, int] = (0, 1)) 
     first, second = axes
     if d > 1 and not (0 <= first < d and 0 <= second < d and first != second):
         raise InvalidArgumentError(f"axes must be two different axes from 0 to {d - 1}, got {axes!r}.")
-    releases = [parent_release(result)]
     name = spread.what.capitalize()
     bare = f"{name} and its noise" if spread.is_stated else name
     title = "Mean with its confidence region" if isinstance(result, ConfidenceRegion) else bare
-    figure = canvas.new_figure(title, spread.sentence, mark_of(releases), footer_of(releases), 2.7 if d == 1 else 4.6)
+    figure = canvas.released(title, spread.sentence, [parent_release(result)], 2.7 if d == 1 else 4.6)
     panel = figure.subplots()
     if d == 1:
         _line(panel, spread)
@@ -74,16 +69,14 @@ def tangent(result: ConfidenceRegion | Release, axes: tuple[int, int] = (0, 1)) 
         x, y = (f"distance along axis {number + 1}" for number in axes)
     if np.ptp(np.linalg.eigvalsh(spread.shape)) <= 1e-9 * spread.reach**2:  # it is round
         x = y = "distance"
-    panel.set_xlim(-limit, limit)
-    panel.set_ylim(-limit, limit)
-    panel.set_aspect("equal")
+    canvas.square(panel, limit)
     panel.locator_params(nbins=_TICKS)
     canvas.tidy(panel, x, y, grid="both")
     canvas.key(figure, panel)
     return figure
 
 
-def _plane(panel: Axes, spread: Spread, basis: FloatArray) -> float:
+def _plane(panel: canvas.Axes, spread: Spread, basis: FloatArray) -> float:
     """Draw the ellipses in the plane of `basis` (d, 2); return how far the picture goes."""
 
     def shadow(shape: FloatArray) -> FloatArray:
@@ -92,20 +85,12 @@ def _plane(panel: Axes, spread: Spread, basis: FloatArray) -> float:
     if not spread.is_stated:
         panel.plot(0, 0, "o", color=canvas.BLACK, markersize=4, label=f"released {spread.what}")
         return spread.release.ball.radius
-    edge = shadow(spread.shape)
+    edge = draw_parts(panel, spread, shadow, (1.6, 1.3), spread.label)
     limit = _MARGIN * float(np.abs(edge).max())
-    panel.plot(*edge.T, color=canvas.ESTIMATE, linewidth=1.6, label=spread.label)
-    noise, sampling, together, rest = spread.legend
-    label = rest if spread.together is not None else None
-    panel.fill(*edge.T, color=canvas.ESTIMATE, alpha=0.12, linewidth=0, label=label)
-    if spread.together is not None:
-        panel.fill(*shadow(spread.together).T, color=canvas.ESTIMATE, alpha=0.22, linewidth=0, label=together)
-    if spread.noise is not None:
-        panel.plot(*shadow(spread.noise).T, color=canvas.NOISE, linewidth=1.3, linestyle="--", label=noise)
     if spread.sampling is not None:
-        style = (0, (1, 1.2))
         # Where noise swamps the second moment, no part of the region is due to sampling for sure.
-        panel.plot(*shadow(spread.sampling).T, color=canvas.SAMPLING, linewidth=1.6, linestyle=style, label=sampling)
+        dotted = {"color": canvas.SAMPLING, "linewidth": 1.6, "linestyle": _DOTTED, "label": spread.legend[1]}
+        panel.plot(*shadow(spread.sampling).T, **dotted)
     rim = rim_in_plane(spread, basis)
     # Noise is the same in all directions: what there is to see is its size against the ball, unless it is a dot in it.
     if spread.noise is None and spread.reach > _DOT * spread.release.ball.radius:
@@ -116,14 +101,14 @@ def _plane(panel: Axes, spread: Spread, basis: FloatArray) -> float:
     return limit
 
 
-def _line(panel: Axes, spread: Spread) -> None:
+def _line(panel: canvas.Axes, spread: Spread) -> None:
     """In one dimension a region is an interval: its parts one under the other."""
     noise, sampling, together, rest = spread.legend
     parts = [(spread.label, spread.shape, canvas.ESTIMATE, "solid")] if spread.is_stated else []
     if spread.noise is not None:
         parts.append((noise, spread.noise, canvas.NOISE, "--"))
     if spread.sampling is not None:
-        parts.append((sampling, spread.sampling, canvas.SAMPLING, (0, (1, 1.2))))  # type: ignore[arg-type]
+        parts.append((sampling, spread.sampling, canvas.SAMPLING, _DOTTED))
     for number, (label, shape, color, style) in enumerate(parts):
         half = float(np.sqrt(shape[0, 0]))
         panel.plot([-half, half], [-number, -number], color=color, linestyle=style, linewidth=3, label=label)
@@ -137,9 +122,7 @@ def _line(panel: Axes, spread: Spread) -> None:
     if not parts:
         panel.set_xlim(-spread.release.ball.radius, spread.release.ball.radius)
     panel.set_ylim(-max(len(parts), 1) + 0.4, 0.6)
-    panel.set_yticks([])
-    canvas.tidy(panel, f"distance from the released {spread.what}", grid="x")
-    panel.spines["left"].set_visible(False)
+    canvas.bare(panel, f"distance from the released {spread.what}")
 
 
 def rim_in_plane(spread: Spread, basis: FloatArray, count: int = 241) -> FloatArray:
@@ -156,8 +139,7 @@ def rim_in_plane(spread: Spread, basis: FloatArray, count: int = 241) -> FloatAr
     3.0
     """
     ball: Ball = spread.release.ball
-    turn = np.linspace(0.0, 2 * np.pi, count)
-    rays = np.stack([np.cos(turn), np.sin(turn)], axis=-1)
+    rays = circle(count)
     low, high = np.zeros(count), np.full(count, 2 * ball.radius)
     for _ in range(_HALVINGS):
         middle = (low + high) / 2

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from dpmanifold._check import positive_int, shown
+from dpmanifold._check import positive_int
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.mechanisms import get
@@ -17,16 +16,12 @@ from dpmanifold.plots.marks import ball_line, mark_of_ball, promise_text
 from dpmanifold.privacy import Promise
 from dpmanifold.stats.mean_plan import Plan, PlanRow, plan_mean
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
 # Errors that differ by more than this factor are drawn on a logarithmic scale.
 _WIDE = 30.0
 _DASHES: tuple[str | tuple[int, tuple[float, ...]], ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 
 
-def plan(result: Plan) -> Figure:
+def plan(result: Plan) -> canvas.Figure:
     """Draw the mechanisms of a plan: the expected error of each as a bar, its 5 to 95 % range as a line.
 
     Without a ball no error can be stated: the bars are the scales of the noise on the average record.
@@ -43,10 +38,7 @@ def plan(result: Plan) -> Figure:
     >>> figure.axes[0].get_xlabel()
     'distance between the release and the mean it hides'
     """
-    if not isinstance(result, Plan):
-        raise InvalidArgumentError(
-            f"plan draws a Plan, got {shown(result)}. Make one with plan_mean(n, ball, privacy)."
-        )
+    canvas.require(result, Plan, "plan draws a Plan", "Make one with plan_mean(n, ball, privacy).")
     rows = [row for row in result.rows if not get(row.mechanism).baseline]
     if not rows:
         raise InvalidArgumentError(
@@ -67,7 +59,7 @@ def plan(result: Plan) -> Figure:
     return figure
 
 
-def _scales(axes: Axes, rows: list[PlanRow]) -> None:
+def _scales(axes: canvas.Axes, rows: list[PlanRow]) -> None:
     for number, row in enumerate(rows):
         axes.barh(number, row.scale, height=0.55, color=canvas.SKY if number else canvas.ESTIMATE, alpha=0.85)
         axes.annotate(f"{row.scale:.3g}", (row.scale, number), xytext=(6, 0), textcoords="offset points", fontsize=7.5,
@@ -76,7 +68,7 @@ def _scales(axes: Axes, rows: list[PlanRow]) -> None:
     _rows(axes, rows, "scale of the noise on the average record (no error follows)")
 
 
-def _rows(axes: Axes, rows: list[PlanRow], label: str) -> None:
+def _rows(axes: canvas.Axes, rows: list[PlanRow], label: str) -> None:
     """Name the mechanisms, the best at the top."""
     axes.set_yticks(range(len(rows)), [row.mechanism for row in rows])
     axes.set_ylim(len(rows) - 0.45, -0.55)
@@ -85,7 +77,7 @@ def _rows(axes: Axes, rows: list[PlanRow], label: str) -> None:
     axes.spines["left"].set_visible(False)
 
 
-def _bars(axes: Axes, rows: list[PlanRow], radius: float) -> None:
+def _bars(axes: canvas.Axes, rows: list[PlanRow], radius: float) -> None:
     wide = max(row.high for row in rows) > _WIDE * min(row.error for row in rows)
     for number, row in enumerate(rows):
         color = canvas.ESTIMATE if number == 0 else canvas.SKY
@@ -113,7 +105,7 @@ def _bars(axes: Axes, rows: list[PlanRow], radius: float) -> None:
     _rows(axes, rows, "distance between the release and the mean it hides")
 
 
-def plan_curve(ball: Ball, privacy: Promise, n_values: Sequence[int] | npt.NDArray[np.integer]) -> Figure:
+def plan_curve(ball: Ball, privacy: Promise, n_values: Sequence[int] | npt.NDArray[np.integer]) -> canvas.Figure:
     """Draw the expected noise error against the number of units, a line per mechanism that "auto" looks at.
 
     Parameters

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import numpy as np
 
@@ -11,21 +11,16 @@ from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.manifolds import Product
 from dpmanifold.plots import canvas
 from dpmanifold.plots.glyphs import MOST_GLYPHS, as_grid, draw_grid, grid_height
-from dpmanifold.plots.marks import footer_of, mark_of
 from dpmanifold.plots.spread import released_mean, word_for
 from dpmanifold.release import Release
 from dpmanifold.stats.shaped import SHAPED
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 # More factors than these are drawn without a number under each.
 _MOST_LABELS = 20
 _CHART = 2.2  # inches for the chart of distances
 
 
-def product(result: Release) -> Figure:
+def product(result: Release) -> canvas.Figure:
     """Draw the factors of a mean on a product of spaces: how far each is from the centre's, against its noise.
 
     Factors that are 2 x 2 or 3 x 3 matrices are drawn as ellipses or ellipsoids too, in the order of the factors.
@@ -54,14 +49,13 @@ def product(result: Release) -> Figure:
         words = "how far each factor is from the centre's: drawn, and moved towards the centre, as released"
     tensors = space.factors[0].picture == "tensors" and len(set(space.factors)) == 1
     title = f"{word_for(release).capitalize()} of {len(space.factors)} factors"
-    marked = (mark_of([release]), footer_of([release]))
     if not tensors or len(space.factors) > MOST_GLYPHS:
-        figure = canvas.new_figure(title, words, *marked, 1.3 + _CHART)
+        figure = canvas.released(title, words, [release], 1.3 + _CHART)
         axes = figure.subplots()
     else:
         grid = as_grid(np.asarray(release.value))
         height = grid_height(*grid.shape[:2])
-        figure = canvas.new_figure(title, words, *marked, height + _CHART)
+        figure = canvas.released(title, words, [release], height + _CHART)
         above, axes = figure.subplots(2, 1, gridspec_kw={"height_ratios": [height - 1.1, _CHART]})
         draw_grid(figure, above, grid)
         above.axis("off")
@@ -93,7 +87,7 @@ def _distances(release: Release, space: Product) -> tuple[FloatArray, FloatArray
     return away, float(release.noise_quantile(0.5)) * np.sqrt(own / squares.sum()) / np.asarray(space.weights)
 
 
-def _chart(axes: Axes, away: FloatArray, noise: FloatArray | None, drawn: FloatArray | None) -> None:
+def _chart(axes: canvas.Axes, away: FloatArray, noise: FloatArray | None, drawn: FloatArray | None) -> None:
     places = np.arange(len(away))
     released = "released" if drawn is None else "released: moved towards the centre"
     axes.vlines(places, 0, away, color=canvas.ESTIMATE, linewidth=1.0, alpha=0.5)

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from dpmanifold._check import shown
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.inference import Parts, VarianceInterval
 from dpmanifold.plots import canvas
-from dpmanifold.plots.marks import footer_of, mark_of
 from dpmanifold.plots.numbers import noise_of_entry
 from dpmanifold.plots.spread import NOISE_LEVEL
 from dpmanifold.release import Release
 from dpmanifold.statistic import Kind
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 _VARIANCE = "Fréchet variance (squared distance)"
 _PARTS = ("noise", "sampling", "allowance for the noisy spread")
 _PART_COLORS = (canvas.NOISE, canvas.SAMPLING, canvas.GREY)
 
 
-def interval(result: VarianceInterval | Release) -> Figure:
+def interval(result: VarianceInterval | Release) -> canvas.Figure:
     """Draw a confidence interval for a Fréchet variance, and what its squared width is made of.
 
     Parameters
@@ -43,8 +36,7 @@ def interval(result: VarianceInterval | Release) -> Figure:
     if isinstance(result, VarianceInterval):
         level = f"{100 * result.level:g} % confidence interval"
         words = f"{result.value:.4g}, between {result.low:.4g} and {result.high:.4g} with {100 * result.level:g} %"
-        releases = [result.release]
-        figure = canvas.new_figure("Fréchet variance", words, mark_of(releases), footer_of(releases), 3.2)
+        figure = canvas.released("Fréchet variance", words, [result.release], 3.2)
         panel, made_of = figure.subplots(2, 1, height_ratios=[1.5, 1])
         _range(panel, result.low, result.value, result.high, level, result.ball.effective_radius**2, _VARIANCE)
         parts(made_of, result.parts, "what the squared width is made of")
@@ -60,14 +52,14 @@ def interval(result: VarianceInterval | Release) -> Figure:
     least, most = result.definition.limits(result.ball)
     value, level = float(result.value), f"noise, {100 * NOISE_LEVEL:g} %"
     words = f"{value:.4g}; its noise stays below {away:.3g} with {100 * NOISE_LEVEL:g} %, sampling comes on top"
-    figure = canvas.new_figure(what.partition(" (")[0], words, mark_of([result]), footer_of([result]), 2.5)
+    figure = canvas.released(what.partition(" (")[0], words, [result], 2.5)
     panel = figure.subplots()
     _range(panel, max(least, value - away), value, value + away, level, most, what)
     canvas.key(figure, panel)
     return figure
 
 
-def _range(axes: Axes, low: float, value: float, high: float, label: str, most: float, what: str) -> None:
+def _range(axes: canvas.Axes, low: float, value: float, high: float, label: str, most: float, what: str) -> None:
     axes.plot([low, high], [0, 0], color=canvas.ESTIMATE, linewidth=7, alpha=0.35, solid_capstyle="butt", label=label)
     for end, side in ((low, "right"), (high, "left")):
         axes.plot([end, end], [-0.3, 0.3], color=canvas.ESTIMATE, linewidth=1.4)
@@ -82,12 +74,10 @@ def _range(axes: Axes, low: float, value: float, high: float, label: str, most: 
         axes.axvline(most, color=canvas.BALL, linewidth=1.2, linestyle="--", label="largest in the ball")
     axes.set_xlim(left, right)
     axes.set_ylim(-1, 1)
-    axes.set_yticks([])
-    canvas.tidy(axes, what, grid="x")
-    axes.spines["left"].set_visible(False)
+    canvas.bare(axes, what)
 
 
-def parts(axes: Axes, made_of: Parts, what: str) -> None:
+def parts(axes: canvas.Axes, made_of: Parts, what: str) -> None:
     """Draw one bar of three parts: noise, sampling, and the allowance for the noise on the spread.
 
     Examples
@@ -104,6 +94,4 @@ def parts(axes: Axes, made_of: Parts, what: str) -> None:
         start += width
     axes.set_xlim(0, 100)
     axes.set_ylim(-0.5, 0.5)
-    axes.set_yticks([])
-    canvas.tidy(axes, f"{what} (%)")
-    axes.spines["left"].set_visible(False)
+    canvas.bare(axes, f"{what} (%)", grid=None)

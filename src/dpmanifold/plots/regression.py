@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import numpy as np
 
-from dpmanifold._check import FloatArray, shown
-from dpmanifold.errors import InvalidArgumentError
+from dpmanifold._check import FloatArray
 from dpmanifold.inference import GeodesicRegression
 from dpmanifold.manifolds import KendallShapes
 from dpmanifold.plots import canvas
 from dpmanifold.plots.globe import bare_globe, camera_on, draw_curve
 from dpmanifold.plots.glyphs import draw_grid
 from dpmanifold.plots.landmarks import aligned
-from dpmanifold.plots.marks import footer_of, mark_of
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 _SMOOTH, _SHOWN = 61, 5  # values along the range: of a line, of points drawn one by one
 
 
-def regression(result: GeodesicRegression) -> Figure:
+def regression(result: GeodesicRegression) -> canvas.Figure:
     """Draw a geodesic regression: the curve in its space, and the way along it with both bands.
 
     The way is measured along the curve from its middle, where a geodesic is a straight line; bands are cut in the
@@ -43,20 +37,14 @@ def regression(result: GeodesicRegression) -> Figure:
     >>> regression(found).texts[0].get_text()
     'The mean moves with the covariate'
     """
-    if not isinstance(result, GeodesicRegression):
-        raise InvalidArgumentError(
-            f"regression draws a GeodesicRegression, got {shown(result)}. private_regression makes one."
-        )
+    canvas.require(result, GeodesicRegression, "regression draws a GeodesicRegression", "private_regression makes one.")
     moves = result.p_value < 1 - result.level
     title = "The mean moves with the covariate" if moves else "No change with the covariate is shown"
-    small = result.p_value < 1e-4
-    said = f"p {'<' if small else '='} {'0.0001' if small else format(result.p_value, '.2g')}"
     low, high = result.covariate_range
-    words = f"{said}; {result.speed:.3g} per unit, {result.speed * (high - low):.3g} from {low:g} to {high:g}"
-    releases = [result.release]
+    moved = f"{result.speed:.3g} per unit, {result.speed * (high - low):.3g} from {low:g} to {high:g}"
     picture = result.space.picture
     tall = picture in ("tensors", "shape")
-    figure = canvas.new_figure(title, words, mark_of(releases), footer_of(releases), 5.2 if tall else 4.3)
+    figure = canvas.released(title, f"{canvas.p_told(result.p_value)}; {moved}", [result.release], 5.2 if tall else 4.3)
     if result.space.dim == 1:
         along = across = figure.subplots()
     elif picture not in _OWN:
@@ -78,7 +66,7 @@ def _values(result: GeodesicRegression, count: int) -> FloatArray:
     return np.linspace(*result.covariate_range, count)
 
 
-def _ways(along: Axes, across: Axes, result: GeodesicRegression) -> None:
+def _ways(along: canvas.Axes, across: canvas.Axes, result: GeodesicRegression) -> None:
     """Draw the way along the curve, and how far points may be off across it."""
     x = _values(result, _SMOOTH)
     velocity = result.slope
@@ -103,7 +91,7 @@ def _ways(along: Axes, across: Axes, result: GeodesicRegression) -> None:
         canvas.tidy(across, "covariate", "off the curve", grid="both")
 
 
-def _globe(figure: Figure, axes: Axes, result: GeodesicRegression) -> None:
+def _globe(figure: canvas.Figure, axes: canvas.Axes, result: GeodesicRegression) -> None:
     """Draw the curve on the globe, with the band at a few values."""
     ball, radius = result.ball, float(np.linalg.norm(result.space.origin))
     camera = camera_on(ball.center)
@@ -120,7 +108,7 @@ def _globe(figure: Figure, axes: Axes, result: GeodesicRegression) -> None:
         axes.annotate(f"{value:g}", (place[0], place[1]), (4, 4), textcoords="offset points", fontsize=7.5)
 
 
-def _tensors(figure: Figure, axes: Axes, result: GeodesicRegression) -> None:
+def _tensors(figure: canvas.Figure, axes: canvas.Axes, result: GeodesicRegression) -> None:
     """Draw tensors along the curve."""
     x = _values(result, _SHOWN)
     draw_grid(figure, axes, np.asarray(result.curve(x))[None])
@@ -129,7 +117,7 @@ def _tensors(figure: Figure, axes: Axes, result: GeodesicRegression) -> None:
     axes.axis("off")
 
 
-def _shapes(figure: Figure, axes: Axes, result: GeodesicRegression) -> None:
+def _shapes(figure: canvas.Figure, axes: canvas.Axes, result: GeodesicRegression) -> None:
     """Draw shapes along the curve over one another, turned to fit that in the middle."""
     space = cast(KendallShapes, result.space)
     x = _values(result, _SHOWN)

@@ -17,6 +17,7 @@ from dpmanifold.inference import ConfidenceRegion, Parts
 from dpmanifold.inference.corrected import estimate_of
 from dpmanifold.manifolds.base import shorten
 from dpmanifold.mechanisms import MECHANISMS
+from dpmanifold.plots import canvas
 from dpmanifold.release import Release
 from dpmanifold.statistic import Kind
 
@@ -55,6 +56,11 @@ class Spread:
     def what(self) -> str:
         """What the point is, in one word."""
         return word_for(self.release) if self.parts is None else "mean"  # of a region, whatever it was drawn with
+
+    def titled(self, what: str) -> str:
+        """Return the title of a picture of it: "Mean shape", "Mean shape with its confidence region"."""
+        region = "" if self.parts is None else " with its confidence region"
+        return f"{self.what.capitalize()} {what}{region}"
 
     @property
     def is_stated(self) -> bool:
@@ -227,6 +233,46 @@ def ellipse(shape: FloatArray, count: int = 241) -> FloatArray:
     array([[ 2.,  0.], [ 0.,  1.], [-2.,  0.], [ 0., -1.], [ 2.,  0.]])
     """
     values, vectors = np.linalg.eigh(shape)
-    turn = np.linspace(0.0, 2 * np.pi, count)
     root: FloatArray = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
-    return np.asarray(np.stack([np.cos(turn), np.sin(turn)], axis=-1) @ root)
+    return np.asarray(circle(count) @ root)
+
+
+def circle(count: int, closed: bool = True) -> FloatArray:
+    """Return points on the unit circle, (count, 2), of which the last is the first again where it is closed.
+
+    Examples
+    --------
+    >>> circle(5).round(6) + 0.0
+    array([[ 1.,  0.], [ 0.,  1.], [-1.,  0.], [ 0., -1.], [ 1.,  0.]])
+    """
+    turn = np.linspace(0.0, 2 * np.pi, count, endpoint=closed)
+    return np.stack([np.cos(turn), np.sin(turn)], axis=-1)
+
+
+def draw_parts(
+    axes: canvas.Axes,
+    spread: Spread,
+    curve: Callable[[FloatArray], FloatArray],
+    widths: tuple[float, float],
+    label: str | None,
+) -> FloatArray:
+    """Draw the whole of a spread, noise and sampling together in it, and its noise alone; returns its edge, (n, 2).
+
+    Parameters
+    ----------
+    axes : where
+    spread : what is drawn
+    curve : takes a (d, d) matrix of offsets to a closed curve on the paper
+    widths : of the lines around the whole and around the noise
+    label : what the edge is, for the legend
+    """
+    edge = curve(spread.shape)
+    axes.plot(*edge.T, color=canvas.ESTIMATE, linewidth=widths[0], label=label)
+    noise, _, together, rest = spread.legend
+    inner = spread.together
+    axes.fill(*edge.T, color=canvas.ESTIMATE, alpha=0.12, linewidth=0, label=None if inner is None else rest)
+    if inner is not None:
+        axes.fill(*curve(inner).T, color=canvas.ESTIMATE, alpha=0.22, linewidth=0, label=together)
+    if spread.noise is not None:
+        axes.plot(*curve(spread.noise).T, color=canvas.NOISE, linewidth=widths[1], linestyle="--", label=noise)
+    return edge

@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.inference import ConfidenceRegion
 from dpmanifold.plots import canvas
-from dpmanifold.plots.marks import footer_of, mark_of
 from dpmanifold.plots.projection import Camera
-from dpmanifold.plots.spread import Spread, ellipse, spread_of
+from dpmanifold.plots.spread import Spread, circle, ellipse, parent_release, spread_of
 from dpmanifold.release import Release
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 _VIEW = np.array([0.5, -1.0, 0.45])
 _STEP = 1e-4  # of central differences of a smooth function of order 1
 # A band wider than this factor between its edges would leave nothing but the band on the paper.
 _WIDEST = math.log(10.0)
 _NAMES = "xyz"
-_ANGLES = np.linspace(0.0, 2 * np.pi, 361)
+_CIRCLE = circle(361)
 
 
-def draw_mean(result: Release | ConfidenceRegion, parent: Release) -> Figure:
+def draw_mean(result: Release | ConfidenceRegion) -> canvas.Figure:
     """Draw the mean on SPD(2) as an ellipse, on SPD(3) as an ellipsoid with its three shadows.
 
     Examples
@@ -35,16 +29,12 @@ def draw_mean(result: Release | ConfidenceRegion, parent: Release) -> Figure:
     >>> import dpmanifold as dpm
     >>> ball = dpm.Ball(dpm.SPD(2), np.eye(2), 2.0)
     >>> release = dpm.private_mean([np.eye(2)] * 50, ball, dpm.GDP(1.0), units=dpm.EACH_RECORD)
-    >>> len(draw_mean(release, release).axes)
+    >>> len(draw_mean(release).axes)
     1
     """
     spread = spread_of(result, "tensors")
     k = len(spread.center)
-    title = f"{spread.what.capitalize()} tensor" + (
-        " with its confidence region" if isinstance(result, ConfidenceRegion) else ""
-    )
-    height = 4.4 if k == 2 else 5.8
-    figure = canvas.new_figure(title, spread.sentence, mark_of([parent]), footer_of([parent]), height)
+    figure = canvas.released(spread.titled("tensor"), spread.sentence, [parent_release(result)], 4.4 if k == 2 else 5.8)
     if k == 2:
         axes = figure.subplots()
         _outline(axes, spread, (0, 1))
@@ -58,13 +48,12 @@ def draw_mean(result: Release | ConfidenceRegion, parent: Release) -> Figure:
         canvas.caption(axes, f"shadow in {_NAMES[plane[0]]} and {_NAMES[plane[1]]}")
     limit = max(axes.get_xlim()[1] for axes in shadows)
     for axes in shadows:  # one scale, or the smallest shadow would look as large as the others
-        axes.set_xlim(-limit, limit)
-        axes.set_ylim(-limit, limit)
+        canvas.square(axes, limit)
     canvas.key(figure, panels[0, 1])
     return figure
 
 
-def _solid(axes: Axes, matrix: FloatArray, what: str) -> None:
+def _solid(axes: canvas.Axes, matrix: FloatArray, what: str) -> None:
     from matplotlib.colors import to_rgb
 
     camera = Camera.towards(_VIEW)
@@ -93,10 +82,10 @@ def _solid(axes: Axes, matrix: FloatArray, what: str) -> None:
     canvas.caption(axes, f"the released {what}")
 
 
-def _outline(axes: Axes, spread: Spread, plane: tuple[int, int]) -> None:
+def _outline(axes: canvas.Axes, spread: Spread, plane: tuple[int, int]) -> None:
     """Draw the shadow of the tensor on a coordinate plane, and its band."""
     middle = radii(spread.center, plane)
-    directions = np.stack([np.cos(_ANGLES), np.sin(_ANGLES)])
+    directions = _CIRCLE.T
     low, high = band(spread, plane)
     drawn = bool(np.log(high / low).max() <= _WIDEST)
     if drawn:
@@ -108,9 +97,7 @@ def _outline(axes: Axes, spread: Spread, plane: tuple[int, int]) -> None:
     axes.plot(*outline.T, color=canvas.ESTIMATE, linewidth=1.5, label=f"released {spread.what}")
     axes.plot(0, 0, "+", color=canvas.GREY, markersize=6, markeredgewidth=0.8)
     limit = 1.15 * float((high if drawn else middle).max())
-    axes.set_xlim(-limit, limit)
-    axes.set_ylim(-limit, limit)
-    axes.set_aspect("equal")
+    canvas.square(axes, limit)
     canvas.tidy(axes, f"{_NAMES[plane[0]]} (root of eigenvalue)", f"{_NAMES[plane[1]]}", grid="both")
 
 
@@ -125,7 +112,7 @@ def radii(matrices: Array, plane: tuple[int, int]) -> FloatArray:
     array([2., 1.])
     """
     block = np.linalg.inv(matrices[..., plane, :][..., :, plane])[..., None, :, :]
-    u = np.stack([np.cos(_ANGLES), np.sin(_ANGLES)], axis=-1)
+    u = _CIRCLE
     return np.asarray(1 / np.sqrt(np.einsum("ai,...aij,aj->...a", u, np.broadcast_to(
         block, (*block.shape[:-3], len(u), 2, 2)), u)))  # fmt: skip
 
@@ -151,7 +138,7 @@ def band(spread: Spread, plane: tuple[int, int]) -> tuple[FloatArray, FloatArray
     gradient = (ahead - behind).T / (2 * _STEP)  # (angles, d)
     moved = gradient @ spread.shape
     farthest = moved / np.sqrt(np.maximum((gradient * moved).sum(axis=-1, keepdims=True), 1e-300))
-    count = np.arange(len(_ANGLES))
+    count = np.arange(len(_CIRCLE))
     low = radii(spread.move(-farthest), plane)[count, count]
     high = radii(spread.move(farthest), plane)[count, count]
     return low, high

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 
-from dpmanifold._check import Array, FloatArray, shown
-from dpmanifold.errors import InvalidArgumentError
+from dpmanifold._check import Array, FloatArray
 from dpmanifold.inference import ConfidenceRegion, TwoSampleTest
 from dpmanifold.inference.corrected import estimate_of
 from dpmanifold.plots import canvas
-from dpmanifold.plots.marks import footer_of, mark_of
 from dpmanifold.plots.ranges import parts
 from dpmanifold.plots.spread import ellipse
 from dpmanifold.release import Release
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-_COLORS = (canvas.BLUE, canvas.ORANGE)
-_STYLES = ("-", "--")
+_LOOKS = ((canvas.BLUE, "-"), (canvas.ORANGE, "--"))
 
 
-def test(result: TwoSampleTest) -> Figure:
+def test(result: TwoSampleTest) -> canvas.Figure:
     """Draw a two-sample test: both means with their regions, their distance with its interval, and the p-value.
 
     The regions are seen in a plane through both means, in coordinates at the pooled mean: across is the direction from
@@ -43,19 +36,13 @@ def test(result: TwoSampleTest) -> Figure:
     >>> figure.texts[0].get_text()
     'The two means differ'
     """
-    if not isinstance(result, TwoSampleTest):
-        raise InvalidArgumentError(
-            f"test draws a TwoSampleTest, got {shown(result)}. Make one with private_two_sample_test."
-        )
+    canvas.require(result, TwoSampleTest, "test draws a TwoSampleTest", "Make one with private_two_sample_test.")
     title = "The two means differ" if result.rejects else "No difference of the means is shown"
-    small = result.p_value < 1e-4
-    said = f"p {'<' if small else '='} {'0.0001' if small else format(result.p_value, '.2g')}"
     words = (
-        f"{said}; distance about {result.corrected_distance:.3g}, between {result.low:.3g} and {result.high:.3g} "
-        f"with {100 * result.level:g} %"
+        f"{canvas.p_told(result.p_value)}; distance about {result.corrected_distance:.3g}, "
+        f"between {result.low:.3g} and {result.high:.3g} with {100 * result.level:g} %"
     )
-    releases = [result.first, result.second]
-    figure = canvas.new_figure(title, words, mark_of(releases), footer_of(releases), 4.3)
+    figure = canvas.released(title, words, result.released, 4.3)
     grid = figure.add_gridspec(2, 2, width_ratios=[1.15, 1], height_ratios=[1.4, 1])
     plane = figure.add_subplot(grid[:, 0])
     distance, made_of = figure.add_subplot(grid[0, 1]), figure.add_subplot(grid[1, 1])
@@ -66,37 +53,15 @@ def test(result: TwoSampleTest) -> Figure:
     return figure
 
 
-def _regions(axes: Axes, result: TwoSampleTest) -> None:
+def _regions(axes: canvas.Axes, result: TwoSampleTest) -> None:
     """Draw both regions in a plane of coordinates at the pooled mean."""
-    groups = [LocatedRegion(release, result.level, result.pooled) for release in (result.first, result.second)]
-    apart = groups[1].at - groups[0].at
-    d = len(apart)
-    basis = _plane(apart, groups[0].shape + groups[1].shape)
-    names = ("first group", "second group")
-    middle = (groups[0].at + groups[1].at) / 2 if d > 1 else np.zeros(1)
-    for group, name, color, style, height in zip(groups, names, _COLORS, _STYLES, (1.0, 0.0), strict=True):
-        label = f"{name} ({group.n:,})"
-        if d == 1:
-            half = float(np.sqrt(group.shape[0, 0]))
-            x = float(group.at[0])
-            axes.plot([x - half, x + half], [height, height], color=color, linewidth=6, alpha=0.5, label=label)
-            axes.plot(x, height, "o", color=canvas.BLACK, markersize=4)
-            continue
-        place = (group.at - middle) @ basis
-        curve = ellipse(basis.T @ group.shape @ basis) + place
-        axes.fill(*curve.T, color=color, alpha=0.22, linewidth=0)
-        axes.plot(*curve.T, color=color, linewidth=1.6, linestyle=style, label=label)
-        axes.plot(*place, "o", color=canvas.BLACK, markersize=4)
-    axes.margins(0.08)
-    if d == 1:
-        axes.set_ylim(-1, 2)
-        axes.set_yticks([])
-        canvas.tidy(axes, "distance from the pooled mean", grid="x")
-        axes.spines["left"].set_visible(False)
-    else:
-        axes.set_aspect("equal", adjustable="datalim")
-        canvas.tidy(axes, "distance from mean to mean", "distance across", grid="both")
-        axes.locator_params(axis="x", nbins=4)
+    one, two = groups = [LocatedRegion(release, result.level, result.pooled) for release in result.released]
+    basis = _plane(two.at - one.at, one.shape + two.shape)
+    if len(one.at) > 1:
+        middle = (one.at + two.at) / 2
+        one.at, two.at = one.at - middle, two.at - middle
+    ways = ("distance from mean to mean", "distance across")
+    draw_regions(axes, ["first group", "second group"], groups, _LOOKS, basis, ways, 0.22)
     canvas.caption(axes, f"released means, {100 * result.level:g} % regions")
 
 
@@ -122,7 +87,7 @@ def _plane(apart: FloatArray, total: FloatArray) -> FloatArray:
     return np.stack([first, second], axis=-1)
 
 
-def _distance(axes: Axes, result: TwoSampleTest) -> None:
+def _distance(axes: canvas.Axes, result: TwoSampleTest) -> None:
     low, high = result.low, result.high
     label = f"{100 * result.level:g} % interval"
     axes.plot([low, high], [0, 0], color=canvas.PURPLE, linewidth=7, alpha=0.5, solid_capstyle="butt", label=label)
@@ -130,6 +95,51 @@ def _distance(axes: Axes, result: TwoSampleTest) -> None:
     axes.axvline(0.0, color=canvas.BALL, linewidth=1.2, linestyle="--", label="equal means")
     axes.set_xlim(-0.08 * high, 1.12 * high)
     axes.set_ylim(-1, 1)
-    axes.set_yticks([])
-    canvas.tidy(axes, "distance between the means", grid="x")
-    axes.spines["left"].set_visible(False)
+    canvas.bare(axes, "distance between the means")
+
+
+def draw_regions(
+    axes: canvas.Axes,
+    names: Sequence[str],
+    regions: Sequence[LocatedRegion],
+    looks: Sequence[tuple[str, str]],
+    basis: FloatArray,
+    ways: tuple[str, str],
+    alpha: float,
+    *,
+    own_dots: bool = False,
+) -> None:
+    """Draw regions of several groups in the plane of `basis` (d, 2); on a line, as intervals one under the other.
+
+    Parameters
+    ----------
+    axes : where
+    names : of the groups
+    regions : their regions
+    looks : colour and style of each
+    basis : two directions, across and up
+    ways : what they are, in words
+    alpha : how much of a region's colour fills it
+    own_dots : whether means have the colours of their groups
+    """
+    on_a_line = len(basis) == 1
+    for row, (name, region, (color, style)) in enumerate(zip(names, regions, looks, strict=True)):
+        label, height = f"{name} ({region.n:,})", len(regions) - row
+        if on_a_line:
+            half, x = float(np.sqrt(region.shape[0, 0])), float(region.at[0])
+            axes.plot([x - half, x + half], [height, height], color=color, linewidth=6, alpha=0.5, label=label)
+            axes.plot(x, height, "o", color=canvas.BLACK, markersize=4)
+            continue
+        place = region.at @ basis
+        curve = ellipse(basis.T @ region.shape @ basis) + place
+        axes.fill(*curve.T, color=color, alpha=alpha, linewidth=0)
+        axes.plot(*curve.T, color=color, linewidth=1.6, linestyle=style, label=label)
+        axes.plot(*place, "o", color=color if own_dots else canvas.BLACK, markersize=4, markeredgecolor=canvas.BLACK)
+    axes.margins(0.08)
+    if on_a_line:
+        axes.set_ylim(0, len(regions) + 1)
+        canvas.bare(axes, "distance from the pooled mean")
+    else:
+        axes.set_aspect("equal", adjustable="datalim")
+        canvas.tidy(axes, *ways, grid="both")
+        axes.locator_params(axis="x", nbins=4)
