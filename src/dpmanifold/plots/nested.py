@@ -19,6 +19,7 @@ def balls(result: Release) -> canvas.Figure:
 
     Examples
     --------
+    >>> import numpy as np
     >>> import dpmanifold as dpm
     >>> outer = dpm.Ball(dpm.Euclidean(2), [0.0, 0.0], 100.0)
     >>> X = np.random.default_rng(0).standard_normal((2000, 2))
