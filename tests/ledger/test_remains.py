@@ -75,7 +75,7 @@ def test_remains_are_found_on_a_server_before_tables_are_made(tmp_path, cluster)
 
 def test_a_creation_that_was_cut_short_goes_on(tmp_path, monkeypatch):
     path = tmp_path / "study.db"
-    monkeypatch.setattr("dpmanifold.ledger.creating.key_check", lambda key, ledger: 1 / 0)
+    monkeypatch.setattr("dpmanifold.ledger.ledger.key_check", lambda key, ledger: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         Ledger(path, principal="ada")
     monkeypatch.undo()
@@ -143,6 +143,6 @@ def test_others_cannot_read_the_files_of_a_ledger(tmp_path, mask, mode):
 def test_an_audit_notes_a_witness_on_the_same_volume(tmp_path, monkeypatch):
     with Ledger(tmp_path / "study.db", principal="ada") as ledger:
         assert any("own volume" in note for note in ledger.audit().notes)
-        monkeypatch.setattr("dpmanifold.ledger.keeping.same_volume", lambda one, other: False)
+        monkeypatch.setattr("dpmanifold.ledger.ledger.same_volume", lambda one, other: False)
         assert not ledger.audit().notes
         assert ledger.audit().ok

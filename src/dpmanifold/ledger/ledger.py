@@ -5,35 +5,46 @@ from __future__ import annotations
 import getpass
 import os
 import pathlib
+import uuid
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar, final
 
 from dpmanifold._check import positive_int, shown
 from dpmanifold.errors import InvalidArgumentError, LedgerError
+from dpmanifold.ledger.auditing import Audit, audited
 from dpmanifold.ledger.bodies import now, promise_from_body, promise_to_body
 from dpmanifold.ledger.chain import Reader, Writer
-from dpmanifold.ledger.creating import created, facts_of_ledger, refuse_remains
 from dpmanifold.ledger.entries import Entry
-from dpmanifold.ledger.fingerprints import fingerprint, key_check, read_key
+from dpmanifold.ledger.export import write_export
+from dpmanifold.ledger.fingerprints import fingerprint, key_check, new_key, read_key
 from dpmanifold.ledger.history import History
-from dpmanifold.ledger.keeping import Keeping
 from dpmanifold.ledger.places import Places
 from dpmanifold.ledger.population import Population, cap_of, checked_label, checked_name
 from dpmanifold.ledger.postgres import PostgresStore
+from dpmanifold.ledger.receipts import Compared, Pages, compared
+from dpmanifold.ledger.reconciling import Reconciled, recover
+from dpmanifold.ledger.schema import found_by
 from dpmanifold.ledger.sqlite import SqliteStore
 from dpmanifold.ledger.stores import Store
 from dpmanifold.ledger.witness import Witness
 from dpmanifold.privacy import Promise
 from dpmanifold.privacy.accounts import checked_text
 from dpmanifold.privacy.promises import as_promise
+from dpmanifold.storage.filesystems import same_volume
 
 T = TypeVar("T")
 
+FORMAT = "dpmanifold ledger 2"
+
 _LONGEST_PAGE = 100_000
+_TOGETHER = (
+    "the witness is on the database's own volume: if both are restored together, nothing here notices. Keep the last "
+    "hash elsewhere."
+)
 
 
 @final
-class Ledger(Keeping):
+class Ledger:
     """What was spent of the privacy of populations: over scripts, crashes, colleagues and years.
 
     Opened, or made where there is nothing. Threads may share it. After a fork the child makes connections of its own.
@@ -91,8 +102,12 @@ class Ledger(Keeping):
     def _open(self, reason: str | None) -> None:
         self._places.refuse_remains()
         self.store.prepare()
-        first = self._entry(1) or created(self.store, self._places, self.principal)
-        facts = facts_of_ledger(first)
+        first = self._entry(1) or _created(self.store, self._places, self.principal)
+        facts = first.facts
+        if first.kind != "created" or facts.get("format") != FORMAT:
+            raise LedgerError(
+                f"the first entry is not that of a {FORMAT}. Upgrade dpmanifold, or give another database."
+            )
         self.id: str = facts["ledger"]
         self._key_check: str = facts["key"]
         self.secret = self._places.secret_path(facts["witness"])
@@ -144,9 +159,9 @@ class Ledger(Keeping):
             who = cls._principal(principal)
             places = Places.of(where, witness, secret)
             places.refuse_remains()
-            refuse_remains(places)
+            places.refuse_remains_of_creation()
             store.make(writer)
-            created(store, places, who)
+            _created(store, places, who)
         return cls(where, witness=witness, secret=secret, principal=principal)
 
     @staticmethod
@@ -258,6 +273,97 @@ class Ledger(Keeping):
             )
         return fingerprint(key, content)
 
+    def audit(self) -> Audit:
+        """Look at every entry once: hashes, sums, caps, grants, outcomes, results, and the witness line by line.
+
+        Reading holds nobody up. What is written meanwhile is left to the next audit.
+        """
+        lines = self.witness.lines()  # as it is now: all of it must be in the database
+        head = self.store.read(Reader.head)
+        kept: dict[int, bytes] = {}
+        misfiled: list[str] = []
+
+        def entries() -> Iterator[Entry]:
+            for entry, filed, content in self.store.pages(Reader.whole_rows, 0, lambda row: row[0].seq):
+                if head is None or entry.seq > head.seq:
+                    return
+                kept.clear()
+                if content is not None:
+                    kept[entry.seq] = content
+                if _found_by(entry) not in (filed, None):
+                    misfiled.append(f"{entry.title} is filed under what it does not say.")
+                yield entry
+
+        guards = [
+            f"the trigger {name} is missing, or is not the one that the ledger made: entries could be changed."
+            for name in self.store.broken_guards()
+        ]
+        found = audited(self.id, entries(), kept.get, lines).with_faults([*misfiled, *guards])
+        together = not self._places.is_address and same_volume(self.where, self.witness.path)
+        return found.with_notes([_TOGETHER] if together else [])
+
+    def reconcile(self, reason: str) -> Reconciled:
+        """Have the database take back what only its witness remembers: after a backup was put back, for one.
+
+        Spends that the database had forgotten count again, even beyond the cap; then nothing is left. What was
+        released for them does not come back: whoever asks again under their keys is told that it is lost. Entries that
+        the database has of its own stay. Done again, it changes nothing.
+
+        A ledger that has to be reconciled refuses to be opened: `Ledger(where, reconcile=reason)` does both.
+
+        Parameters
+        ----------
+        reason : why they differ, for whoever audits the ledger
+        """
+        words = checked_text(reason, "reason")
+        done = [Reconciled()]
+
+        def take_back(common: int, lost: list[Entry]) -> None:
+            done.append(self.write(lambda writer: recover(writer, common, lost, words, self.principal)))
+
+        with self.store.witnessing():
+            self.witness.reconcile(self.entries, take_back)
+        return done[-1]
+
+    def export(self, path: str | os.PathLike[str]) -> int:
+        """Write all entries as JSON lines, and return how many there are; :func:`verify_export` checks the file.
+
+        Parameters
+        ----------
+        path : of the file, which is written whole or not at all
+        """
+        head = self.store.read(Reader.head)
+        assert head is not None  # a ledger has its first entry
+        return write_export(path, self.id, head, self.entries())
+
+    def verify(self, release: object) -> list[str]:
+        """Return what is wrong with a release as this ledger knows it, in sentences; [] if nothing is.
+
+        It was paid for by the entry that its receipt names, and it is what was drawn then. A payment that was recovered
+        counts; what was drawn for it is no longer there to be compared.
+
+        Parameters
+        ----------
+        release : a release, a result made of releases, or a receipt alone
+        """
+        return list(self.compared(release).faults)
+
+    def compared(self, release: object) -> Compared:
+        """Hold a release against this ledger: what is wrong, and what is shown; as :meth:`verify`.
+
+        Parameters
+        ----------
+        release : a release, a result made of releases, or a receipt alone
+        """
+        pages = Pages(
+            self.id,
+            self._entry,
+            lambda text: self.store.read(lambda reader: reader.once(text)),
+            lambda: self.store.read(lambda reader: reader.of_kind("recovered")),
+            lambda seq: self.store.read(lambda reader: reader.result(seq)),
+        )
+        return compared(release, pages)
+
     def write(self, action: Callable[[Writer], T]) -> T:
         """Append in one transaction; the caller sees to the witness."""
         return self.store.write(self.id, action)
@@ -322,6 +428,37 @@ class Ledger(Keeping):
         return promise_from_body(entry.facts["cap"]), unit
 
 
+def _created(store: Store, places: Places, principal: str) -> Entry:
+    """Make a ledger in tables that are there and empty, and return its first entry; or that of whoever was faster.
+
+    Witness and key are made before it is committed, the witness first. A creation that was cut short leaves an empty
+    witness, and perhaps a key that no entry names: these are taken. A key without such a witness, a witness with lines
+    and attempts are of a ledger that was here: refused.
+    """
+    ledger = str(uuid.uuid4())
+
+    def begin(writer: Writer) -> Entry:
+        there = writer.entry(1)
+        if there is not None:
+            return there
+        witness = places.new_witness()
+        places.refuse_remains_of_creation()
+        Witness(places.witness_path(witness), ledger).create()
+        secret = places.secret_path(witness)
+        key = read_key(secret, own=True) if secret.exists() else new_key(secret)
+        body: dict[str, Any] = {
+            "format": FORMAT,
+            "ledger": ledger,
+            "witness": witness,
+            "key": key_check(key, ledger),
+            "principal": principal,
+            "time": now(),
+        }
+        return writer.append("created", "", "created", body)
+
+    return store.write(ledger, begin)
+
+
 def _reopened(places: Places, principal: str, wanted: str) -> Ledger:
     """Open a ledger that was pickled: the same one, and never a new one."""
     ledger = Ledger.open(places.where, witness=places.witness, secret=places.secret, principal=principal)
@@ -343,3 +480,11 @@ def _login() -> str:
         return getpass.getuser()
     except (OSError, KeyError):
         raise InvalidArgumentError("principal must be given: this process has no login name.") from None
+
+
+def _found_by(entry: Entry) -> tuple[str, str] | None:
+    """Return what an entry should be found by; None where its body cannot be read, which is said elsewhere."""
+    try:
+        return found_by(entry)
+    except (ValueError, AttributeError):
+        return None

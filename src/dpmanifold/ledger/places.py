@@ -99,6 +99,22 @@ class Places:
         if left and not os.path.lexists(self.where):
             self.refuse_as_gone(left)
 
+    def refuse_remains_of_creation(self) -> None:
+        """Refuse to begin a ledger where other files tell that there was one.
+
+        A creation that was cut short leaves an empty witness, and perhaps a key that no entry names: these are taken.
+        A key without such a witness, a witness with lines and attempts are of a ledger that was here.
+        """
+        stored = self.new_witness()
+        witness, secret = self.witness_path(stored), self.secret_path(stored)
+        left = [path for path in (witness,) if path.exists() and path.stat().st_size]
+        if not witness.exists() or left:
+            left += [path for path in (secret,) if os.path.lexists(path)]
+        if not self.is_address:
+            left += [path for path in (self.attempts_path,) if os.path.lexists(path)]
+        if left:
+            self.refuse_as_gone(left)
+
     def refuse_as_gone(self, left: Sequence[pathlib.Path]) -> NoReturn:
         """Say that a ledger was here, by what is left of it."""
         where = "the database has no ledger" if self.is_address else f"the database {self.where} is gone"

@@ -17,17 +17,24 @@ from dpmanifold.ledger.datasets import DataSet, Marks, first_id, found_set, regi
 from dpmanifold.ledger.entries import Entry
 from dpmanifold.ledger.history import History
 from dpmanifold.ledger.opening import RegisteredData, dataset, register
-from dpmanifold.ledger.owning import refuse_nameless, refuse_shared
 from dpmanifold.ledger.settling import Settling
 from dpmanifold.ledger.standing import Standing, standing_of
 from dpmanifold.privacy import Promise
-from dpmanifold.privacy.accounts import Account, Mark, Order, Receipt, checked_text
+from dpmanifold.privacy.accounts import Mark, checked_text
 from dpmanifold.privacy.amounts import as_promise_down, as_promise_up, cost_of, fits, left_of
 from dpmanifold.privacy.promises import as_promise
 from dpmanifold.stats.curator import Curator
 
 if TYPE_CHECKING:
     from dpmanifold.ledger.ledger import Ledger
+
+# A population's unit is who is protected. A release about single records protects a participant only if no participant
+# has two of them, and a table of records without ids does not show that: somebody has to say so. Either the
+# population's unit is the record, or the steward has registered the records by name as one of each person, and they are
+# asked about by that name. Whether an array happens to be what was registered is not looked at: to take one and refuse
+# another would tell whoever knows all records but one what the last is.
+RECORD = "record"
+"""What a unit is called where every record is one, of data sets and of populations."""
 
 
 @final
@@ -57,7 +64,7 @@ class Grant:
 
 
 @final
-class Population(Account):
+class Population(Settling):
     """One account of a ledger: every private call takes it as `budget=`.
 
     Made by :meth:`Ledger.population`. It holds nothing but names: what was spent is asked of the ledger each time.
@@ -72,8 +79,8 @@ class Population(Account):
     """
 
     def __init__(self, ledger: Ledger, name: str, unit: str, principal: str) -> None:
-        self._ledger, self._name, self._unit, self._principal = ledger, name, unit, principal
-        self._settling = Settling(ledger, name, principal)
+        super().__init__(ledger, name, principal)
+        self._unit = unit
 
     @property
     def ledger(self) -> str:
@@ -126,43 +133,17 @@ class Population(Account):
         standing = self.standing()
         return as_promise_down(standing.cap, standing.left)
 
-    def settle(self, order: Order, work: Callable[[Receipt], bytes]) -> bytes:
-        """Pay for an order and do the work, once; or return what was stored for the same key and request."""
-        return self._settling.settle(order, work)
-
-    def pay(self, order: Order) -> str:
-        """Pay for an order now, and leave the work to whoever settles the same order later, in another process maybe.
-
-        Returns
-        -------
-        what the order is after that, as :meth:`status` says it: "spent", unless it was paid for before
-
-        Raises
-        ------
-        BudgetError : it is more than what is left; nothing was spent, and the key is as free as before
-        InvalidArgumentError : the key stands for another request
-        """
-        return self._settling.pay(order)
-
-    def known(self, order: Order) -> bytes | None:
-        """Return what was stored for this key and request, or None. Spends nothing."""
-        return self._settling.known(order)
-
-    def status(self, key: str) -> str | None:
-        """Return what became of a key of this principal.
-
-        None: nothing was paid for under it. "spent": paid for, and begun by whoever asks again. "started": somebody is
-        at work. "released": answered. "lost": paid for, and never to be answered.
-        """
-        return self._settling.state(checked_text(key, "key"))
-
-    def recovered(self, key: str) -> bool:
-        """Return whether the payment under a key was recovered from the witness: then its answer is lost."""
-        return self._settling.recovered(checked_text(key, "key"))
-
     def marked(self, content: Callable[[], Iterable[bytes]], facts: Mapping[str, Any]) -> Mark:
         """Return what the ledger knows data by; new ones are registered in the transaction of the first spend."""
-        refuse_nameless(self._name, self._unit, str(facts["unit"]))
+        if facts["unit"] == RECORD != self._unit:
+            raise InvalidArgumentError(
+                "`units` must not be EACH_RECORD here: population {population!r} protects each {protected}, who "
+                "may have several records. Give one id per record. If nobody has two records, say so by "
+                "registering them by name, and give what is registered: population.register(name, X, ball, "
+                "units=EACH_RECORD) as X; or dpm ledger register, and --dataset. Nothing was spent.",
+                population=Public(self._name),
+                protected=Public(self._unit),
+            )
         marks = self._marks(content)
         found = self._ledger.store.read(lambda reader: found_set(reader, self._name, marks, facts, None))
         if found is not None:
@@ -264,8 +245,25 @@ class Population(Account):
         return [name for name in dict.fromkeys(others) if name != self._name]
 
     def refuse_shared(self, unit: str, records: str) -> None:
-        """Refuse registered records as units of their own where they are registered with ids as well."""
-        self._ledger.store.read(lambda reader: refuse_shared(reader, self._name, self._unit, unit, records))
+        """Refuse registered records as units of their own where they are registered with ids as well.
+
+        Parameters
+        ----------
+        unit : what a unit of the data is
+        records : the mark of the records, whoever owns them
+        """
+        if unit != RECORD or self._unit == RECORD:
+            return
+        known = (one for one in self.datasets() if one.records == records and one.unit != RECORD)
+        with_ids = next(known, None)
+        if with_ids is not None:
+            raise InvalidArgumentError(
+                "`units` must not be EACH_RECORD: the same records are registered with ids, as {id}, and "
+                "population {population!r} protects each {protected}. Give the ids. Nothing was spent.",
+                id=Public(with_ids.id),
+                population=Public(self._name),
+                protected=Public(self._unit),
+            )
 
     def _marks(self, content: Callable[[], Iterable[bytes]]) -> Marks:
         """Return the fingerprints of data, from one reading of them."""
@@ -366,14 +364,8 @@ class Population(Account):
         """Return how the population stands at this moment, for this principal: exact amounts, from one look."""
         return self._ledger.store.read(lambda reader: standing_of(reader, self._ledger.id, self._name, self._principal))
 
-    def __copy__(self) -> Population:
-        return self
-
-    def __deepcopy__(self, memo: object) -> Population:
-        return self
-
     def __reduce__(self) -> tuple[Any, ...]:
-        return _again, (self._ledger, self._name, self._unit, self._principal)
+        return Population, (self._ledger, self._name, self._unit, self._principal)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Population) and self._identity() == other._identity()
@@ -386,10 +378,6 @@ class Population(Account):
 
     def _identity(self) -> tuple[str, str, str]:
         return self._ledger.id, self._name, self._principal
-
-
-def _again(ledger: Ledger, name: str, unit: str, principal: str) -> Population:
-    return Population(ledger, name, unit, principal)
 
 
 def checked_label(value: object, what: str) -> str:

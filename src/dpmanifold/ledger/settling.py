@@ -12,7 +12,7 @@ import hashlib
 import secrets
 import time
 from collections.abc import Callable, Iterator
-from typing import Protocol, TypeVar, final
+from typing import TYPE_CHECKING
 
 from dpmanifold.errors import DPManifoldError, InvalidArgumentError, LedgerError, ReleaseLostError
 from dpmanifold.ledger.bodies import RESTS, now, promise_to_body
@@ -22,59 +22,40 @@ from dpmanifold.ledger.entries import Entry
 from dpmanifold.ledger.history import LOST, RELEASED, SPENT, STARTED
 from dpmanifold.ledger.relying import refuse_edited
 from dpmanifold.ledger.standing import standing_of
-from dpmanifold.ledger.stores import Store
 from dpmanifold.privacy import Promise
-from dpmanifold.privacy.accounts import Order, Receipt
+from dpmanifold.privacy.accounts import Account, Order, Receipt, checked_text
 from dpmanifold.privacy.amounts import amount_from_text, amount_to_text, as_promise_up
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from dpmanifold.ledger.ledger import Ledger
 
 _PAUSES = (0.005, 0.25)  # seconds between two looks at somebody else's attempt: the first, and the longest
 
 
-class Books(Protocol):
-    """What settling needs of a ledger."""
-
-    @property
-    def id(self) -> str:
-        """The ledger's id."""
-
-    @property
-    def store(self) -> Store:
-        """Its database."""
-
-    def write(self, action: Callable[[Writer], T]) -> T:
-        """Append in one transaction."""
-
-    def witnessed(self) -> None:
-        """Have the witness catch up with all that is committed."""
-
-
-@final
-class Settling:
+class Settling(Account):
     """The orders of one principal from one population.
 
     Parameters
     ----------
-    books : the ledger
-    population : the population's name
+    ledger : which keeps the population
+    name : the population's name
     principal : who orders
     """
 
-    def __init__(self, books: Books, population: str, principal: str) -> None:
-        self._books, self._population, self._principal = books, population, principal
+    def __init__(self, ledger: Ledger, name: str, principal: str) -> None:
+        self._ledger, self._name, self._principal = ledger, name, principal
 
     def settle(self, order: Order, work: Callable[[Receipt], bytes]) -> bytes:
-        """Pay for an order and do the work, or return what is known; see :meth:`Account.settle`."""
+        """Pay for an order and do the work, once; or return what was stored for the same key and request."""
         # A lock that cannot be had, and a witness that cannot be written to, are found out before anything is spent. In
         # this order: from here on no more sessions are needed at a time than the server has given once.
         token = secrets.token_hex(16)
-        held = self._books.store.hold(token)
+        held = self._ledger.store.hold(token)
         try:
-            self._books.witnessed()
-            spend, cap, queued = self._books.write(lambda writer: self._paid(writer, order))
+            self._ledger.witnessed()
+            spend, cap, queued = self._ledger.write(lambda writer: self._paid(writer, order))
             with _naming(order.key):
-                self._books.witnessed()
+                self._ledger.witnessed()
                 if queued and self._begin(spend, token):
                     return self._attempt(spend, cap, order.key, work)
         finally:
@@ -87,33 +68,45 @@ class Settling:
                 self._await(spend)
 
     def pay(self, order: Order) -> str:
-        """Pay for an order and leave its work to whoever settles it; return what it is after that.
+        """Pay for an order now, and leave the work to whoever settles the same order later, in another process maybe.
 
-        Paid for twice, it costs once. The states are those of :meth:`state`.
+        Returns
+        -------
+        what the order is after that, as :meth:`status` says it: "spent", unless it was paid for before
+
+        Raises
+        ------
+        BudgetError : it is more than what is left; nothing was spent, and the key is as free as before
+        InvalidArgumentError : the key stands for another request
         """
-        self._books.witnessed()
-        self._books.write(lambda writer: self._paid(writer, order))
+        self._ledger.witnessed()
+        self._ledger.write(lambda writer: self._paid(writer, order))
         with _naming(order.key):
-            self._books.witnessed()
-        found = self.state(order.key)
+            self._ledger.witnessed()
+        found = self.status(order.key)
         assert found is not None  # it is paid for
         return found
 
     def known(self, order: Order) -> bytes | None:
-        """Return what is stored for an order, None where nothing is yet."""
-        spend = self._books.store.read(lambda reader: self._same(reader, order))
+        """Return what was stored for this key and request, or None. Spends nothing."""
+        spend = self._ledger.store.read(lambda reader: self._same(reader, order))
         return None if spend is None else self._outcome(spend, order.key)
 
-    def state(self, key: str) -> str | None:
-        """Return what became of a key: None, "spent", "started", "released" or "lost"."""
+    def status(self, key: str) -> str | None:
+        """Return what became of a key of this principal.
+
+        None: nothing was paid for under it. "spent": paid for, and begun by whoever asks again. "started": somebody is
+        at work. "released": answered. "lost": paid for, and never to be answered.
+        """
+        once = self._once(checked_text(key, "key"))
 
         def look(reader: Reader) -> tuple[Entry | None, Entry | None, Entry | None]:
-            spend = reader.once(self._once(key))
+            spend = reader.once(once)
             if spend is None:
                 return None, None, None
             return spend, reader.once(_started(spend)), reader.once(_outcome(spend))
 
-        spend, started, outcome = self._books.store.read(look)
+        spend, started, outcome = self._ledger.store.read(look)
         if spend is None:
             return None
         if outcome is not None:
@@ -123,17 +116,18 @@ class Settling:
         return SPENT if started is None else STARTED
 
     def recovered(self, key: str) -> bool:
-        """Return whether what paid for a key was recovered: nobody knows what came of it."""
-        spend = self._books.store.read(lambda reader: reader.once(self._once(key)))
+        """Return whether the payment under a key was recovered from the witness: then its answer is lost."""
+        once = self._once(checked_text(key, "key"))
+        spend = self._ledger.store.read(lambda reader: reader.once(once))
         return spend is not None and spend.kind == "recovered"
 
     def _paid(self, writer: Writer, order: Order) -> tuple[Entry, Promise, bool]:
         """Return the entry that paid for an order, there already or new; the cap; and whether it is still queued."""
         found = self._same(writer, order)
-        standing = standing_of(writer, self._books.id, self._population, self._principal)
+        standing = standing_of(writer, self._ledger.id, self._name, self._principal)
         if found is not None:
             return found, standing.cap, not _was_begun(writer, found)
-        cost, total, mine = standing.after(order.privacy, self._population, self._principal)
+        cost, total, mine = standing.after(order.privacy, self._name, self._principal)
         self._register(writer, order)
         body = {
             "principal": self._principal,
@@ -150,14 +144,14 @@ class Settling:
             "token": secrets.token_hex(8),
             "time": now(),
         }
-        return writer.append("spend", self._population, self._once(order.key), body), standing.cap, True
+        return writer.append("spend", self._name, self._once(order.key), body), standing.cap, True
 
     def _register(self, writer: Writer, order: Order) -> None:
         """Append the data sets of an order that are new, now that it is sure to be paid for."""
         for data in order.data:
             if data.new is None:
                 continue
-            found = registered(writer, self._population, self._principal, data.new["marks"], data.new["facts"], None)
+            found = registered(writer, self._name, self._principal, data.new["marks"], data.new["facts"], None)
             if found.id != data.id:
                 raise InvalidArgumentError(
                     f"the data were registered as {found.id} while this was asked. Nothing was spent: ask again."
@@ -167,11 +161,11 @@ class Settling:
         """Return the entry that paid for this key; refuse if it did for another request."""
         found = reader.once(self._once(order.key))
         if found is not None:
-            refuse_edited(self._books.id, found)
+            refuse_edited(self._ledger.id, found)
         if found is not None and found.facts["request"] != order.request_hash:
             raise InvalidArgumentError(
                 f"`key` {order.key!r} stands for another request of {self._principal!r} from population "
-                f"{self._population!r}: nothing was spent. Use another key, or ask exactly as before to have the "
+                f"{self._name!r}: nothing was spent. Use another key, or ask exactly as before to have the "
                 "stored answer."
             )
         return found
@@ -185,12 +179,12 @@ class Settling:
             outcome = reader.once(_outcome(spend))
             return outcome, None if outcome is None else reader.result(outcome.seq)
 
-        outcome, content = self._books.store.read(look)
+        outcome, content = self._ledger.store.read(look)
         if outcome is None:
             return None
         if outcome.kind != "drawn":
             raise ReleaseLostError.of(key)
-        self._books.witnessed()  # published is what the witness has
+        self._ledger.witnessed()  # published is what the witness has
         if content is None or _digest(content) != outcome.facts["sha256"]:
             raise LedgerError(
                 f"the bytes of entry {outcome.seq} are not those that were drawn: the database was written to by other "
@@ -200,16 +194,16 @@ class Settling:
 
     def _begin(self, spend: Entry, token: str) -> bool:
         """Begin the attempt at a spend; False where somebody else was faster."""
-        if not self._books.write(lambda writer: self._start(writer, spend, token)):
+        if not self._ledger.write(lambda writer: self._start(writer, spend, token)):
             return False
-        self._books.witnessed()
+        self._ledger.witnessed()
         return True
 
     def _start(self, writer: Writer, spend: Entry, token: str) -> bool:
         if _was_begun(writer, spend):
             return False
         body = {"spend": spend.seq, "token": token, "time": now()}
-        writer.append("started", self._population, _started(spend), body)
+        writer.append("started", self._name, _started(spend), body)
         return True
 
     def _attempt(self, spend: Entry, cap: Promise, key: str, work: Callable[[Receipt], bytes]) -> bytes:
@@ -223,54 +217,54 @@ class Settling:
             if isinstance(problem, Exception):
                 raise ReleaseLostError.of(key) from None
             raise
-        if not self._books.write(lambda writer: self._draw(writer, spend, content)):
+        if not self._ledger.write(lambda writer: self._draw(writer, spend, content)):
             raise ReleaseLostError.of(key)  # somebody took this attempt for dead: what was drawn is forgotten
-        self._books.witnessed()
+        self._ledger.witnessed()
         return content
 
     def _draw(self, writer: Writer, spend: Entry, content: bytes) -> bool:
         if writer.once(_outcome(spend)) is not None:
             return False
         body = {"spend": spend.seq, "sha256": _digest(content), "size": len(content), "time": now()}
-        entry = writer.append("drawn", self._population, _outcome(spend), body)
+        entry = writer.append("drawn", self._name, _outcome(spend), body)
         writer.keep(entry.seq, content)
         return True
 
     def _lose(self, writer: Writer, spend: Entry) -> None:
         if writer.once(_outcome(spend)) is None:
             body = {"spend": spend.seq, "time": now()}
-            writer.append("lost", self._population, _outcome(spend), body)
+            writer.append("lost", self._name, _outcome(spend), body)
 
     def _lose_quietly(self, spend: Entry) -> None:
         """Say that nothing came of a spend; where even this fails, whoever asks next will."""
         with contextlib.suppress(DPManifoldError):
-            self._books.write(lambda writer: self._lose(writer, spend))
-            self._books.witnessed()
+            self._ledger.write(lambda writer: self._lose(writer, spend))
+            self._ledger.witnessed()
 
     def _await(self, spend: Entry) -> None:
         """Wait until an attempt of somebody else has an outcome, and say that it is lost if its holder is gone."""
         pause, longest = _PAUSES
-        store = self._books.store
+        store = self._ledger.store
         started = store.read(lambda reader: reader.once(_started(spend)))
         while started is not None and self._alive(started):
             time.sleep(pause)
             pause = min(2 * pause, longest)
             if store.read(lambda reader: reader.once(_outcome(spend))) is not None:
                 return
-        self._books.write(lambda writer: self._lose(writer, spend))
+        self._ledger.write(lambda writer: self._lose(writer, spend))
         if started is not None:
             store.forget(str(started.facts["token"]))
 
     def _alive(self, started: Entry) -> bool:
-        return self._books.store.alive(str(started.facts["token"]))
+        return self._ledger.store.alive(str(started.facts["token"]))
 
     def _receipt(self, spend: Entry, cap: Promise) -> Receipt:
         spent = as_promise_up(cap, amount_from_text(spend.facts["spent"]))
         assert spent is not None  # a promise costs more than nothing
-        return Receipt(self._books.id, spend.seq, spend.hash, self._population, spent.to_dict())
+        return Receipt(self._ledger.id, spend.seq, spend.hash, self._name, spent.to_dict())
 
     def _once(self, key: str) -> str:
-        return f"key:{self._population}:{self._principal}:{key}"
+        return f"key:{self._name}:{self._principal}:{key}"
 
 
 @contextlib.contextmanager
