@@ -13,10 +13,10 @@ from types import SimpleNamespace
 
 from dpmanifold.errors import LedgerError
 from dpmanifold.ledger import Ledger, settling, standing, witness
-from dpmanifold.ledger.attempts import FileAttempts
 from dpmanifold.ledger.opening import RegisteredData
 from dpmanifold.ledger.postgres import PostgresStore
 from dpmanifold.ledger.settling import Settling
+from dpmanifold.ledger.sqlite import SqliteStore
 from dpmanifold.ledger.standing import Standing, standing_of
 from dpmanifold.ledger.stores import Store
 from dpmanifold.privacy.amounts import added, cost_of
@@ -89,7 +89,7 @@ def returns_what_it_did_not_keep():
 @_broken
 def takes_the_living_for_dead():
     """A waiter does not see who is at work."""
-    FileAttempts.alive = PostgresStore.alive = lambda self, token: False
+    SqliteStore.alive = PostgresStore.alive = lambda self, token: False
 
 
 @_broken

@@ -16,7 +16,6 @@ import pytest
 from dpmanifold import GDP, LedgerError, PureDP, ReleaseLostError
 from dpmanifold.errors import BudgetError, InvalidArgumentError
 from dpmanifold.ledger import Ledger, Population
-from dpmanifold.ledger.beside import stood_for
 from dpmanifold.ledger.entries import Entry
 from dpmanifold.ledger.export import verify_export
 from dpmanifold.privacy.accounts import Order, Receipt
@@ -266,7 +265,7 @@ def test_recovered_once_and_forgotten_again_counts_once(study: Study) -> None:
         assert study.cohort(ledger).status("b") == "lost"
         assert ledger.verify(study.receipts["b"]) == []
         last = next(entry for entry in ledger.entries() if entry.kind == "recovered")
-        assert [lost.kind for lost in stood_for(last)] == ["recovered", "spend"]
+        assert [lost.kind for lost in last.stood_for()] == ["recovered", "spend"]
     study.put_back("two")  # and one that has what was recovered, as it was
     with study.open(reconcile="third") as ledger:
         assert total(ledger) == Fraction(2, 100)

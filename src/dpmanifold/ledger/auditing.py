@@ -10,11 +10,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 from dpmanifold.errors import DPManifoldError
 from dpmanifold.facts import facts_text
-from dpmanifold.ledger.beside import Beside, Lines, lost_entry
 from dpmanifold.ledger.bodies import RESTS, Numbers, many, promise_from_body
 from dpmanifold.ledger.entries import Entry
 from dpmanifold.privacy import Promise
@@ -22,6 +21,9 @@ from dpmanifold.privacy.amounts import Amount, added, amount_from_text, as_promi
 
 MOST = 100
 """Faults that are listed; how many there are is counted beyond that."""
+
+Lines = Iterable[tuple[int, Entry | None]]
+"""Numbered lines of a witness; None for one that is no entry."""
 
 Content = Callable[[int], bytes | None]
 """Gives the stored bytes of a drawn entry, None where there are none."""
@@ -170,7 +172,7 @@ def audited(
     >>> audited("a-ledger", [first]).ok
     True
     """
-    auditor, beside = Auditor(ledger, content), Beside(witness)
+    auditor, beside = Auditor(ledger, content), _Beside(witness)
     for entry in entries:
         auditor.take(entry)
         beside.take(entry)
@@ -214,7 +216,7 @@ class Auditor:
         except (KeyError, TypeError, ValueError, AttributeError, DPManifoldError):
             self._say(f"{entry.title} cannot be read: its body is not that of such an entry.")
 
-    def verdict(self, beside: Beside) -> Audit:
+    def verdict(self, beside: _Beside) -> Audit:
         """Return what was found."""
         beside.finish()
         for fault in beside.faults:
@@ -241,7 +243,7 @@ class Auditor:
         facts = entry.facts
         kind = entry.kind
         if kind == "recovered":
-            lost = lost_entry(entry)
+            lost = Entry.from_dict(facts.get("entry"))
             if lost.hash != lost.hash_in(self._ledger) or lost.population != entry.population:
                 yield "stands for an entry that was never in this ledger."
             kind = facts["kind"]
@@ -342,6 +344,79 @@ class Auditor:
                 found = self._content(entry.seq)
                 if found is None or hashlib.sha256(found).hexdigest() != facts["sha256"]:
                     yield "has not the bytes that were drawn: its result was changed or removed."
+
+
+class _Line(NamedTuple):
+    number: int
+    seq: int
+    kind: str
+    same: int  # hash of all of its fields: its own hash may be a lie
+
+
+@final
+class _Beside:
+    """Compares the witness's lines with entries as these pass.
+
+    Where a ledger was reconciled, lines are left behind that the database had forgotten: each of them is named by a
+    recovered entry. Any other line that is no entry of the database is a fault.
+
+    Parameters
+    ----------
+    lines : all of them, or None where there is no witness at hand
+    """
+
+    def __init__(self, lines: Lines | None) -> None:
+        self.faults: list[str] = []
+        self._lines = None if lines is None else iter(lines)
+        self._others: dict[str, _Line] = {}  # lines that are not the entry that was looked for, by their hashes
+        self._recovered: set[str] = set()
+        self._missing: list[Entry] = []  # entries that no line had, since the last that one had
+
+    @property
+    def ahead(self) -> int:
+        """How many entries at the end the witness does not have yet."""
+        return len(self._missing)
+
+    def take(self, entry: Entry) -> None:
+        """Look for an entry among the lines."""
+        self._recovered.update(lost.hash for lost in entry.stood_for())
+        if self._lines is None:
+            return
+        if not self._found(entry):
+            self._missing.append(entry)
+            return
+        for lacking in self._missing:
+            self.faults.append(f"{lacking.title} is not in the witness, and later ones are.")
+        self._missing.clear()
+
+    def finish(self) -> None:
+        """Look at the lines that are left over."""
+        for number, line in self._lines or ():
+            self._put_aside(number, line)
+        forgotten = [other for name, other in self._others.items() if name not in self._recovered]
+        for one in forgotten:
+            self.faults.append(
+                f"entry {one.seq} ({one.kind}) of the witness, its line {one.number}, is not what the database has."
+            )
+        if forgotten:
+            self._missing.clear()  # not late, but others in their place: said already
+
+    def _found(self, entry: Entry) -> bool:
+        other = self._others.get(entry.hash)
+        if other is not None and other.same == hash(entry):
+            del self._others[entry.hash]
+            return True
+        for number, line in self._lines or ():
+            if line == entry:
+                return True
+            self._put_aside(number, line)
+        return False
+
+    def _put_aside(self, number: int, line: Entry | None) -> None:
+        if line is None:
+            self.faults.append(f"line {number} of the witness is no entry.")
+        else:
+            self._others[line.hash] = _Line(number, line.seq, line.kind, hash(line))
 
 
 def _verdict(faults: int) -> str:

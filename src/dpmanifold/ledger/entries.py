@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -55,6 +56,21 @@ class Entry(Chained):
     ) -> Entry:
         """Return the entry that comes after `before` (None: the first) in the ledger of this id."""
         return cls.after(ledger, before, body, kind=kind, population=population, once=once)
+
+    @property
+    def acts_as(self) -> str:
+        """The kind that counts: a recovered entry does what the one did that it stands for."""
+        return str(self.facts.get("kind", "")) if self.kind == "recovered" else self.kind
+
+    def stood_for(self) -> Iterator[Entry]:
+        """Yield what a recovered entry stands for: the lost one, and what that one stood for itself."""
+        entry = self
+        while entry.kind == "recovered":
+            try:
+                entry = Entry.from_dict(entry.facts.get("entry"))
+            except ValueError:
+                return
+            yield entry
 
     def line(self) -> str:
         """Return the entry as canonical JSON on one line, without the line's end."""

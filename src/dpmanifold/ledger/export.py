@@ -14,8 +14,7 @@ from typing import Any
 from dpmanifold._version import __version__
 from dpmanifold.errors import InvalidDataError
 from dpmanifold.files import whole_file
-from dpmanifold.ledger.auditing import Audit, audited
-from dpmanifold.ledger.beside import Lines
+from dpmanifold.ledger.auditing import Audit, Lines, audited
 from dpmanifold.ledger.bodies import now
 from dpmanifold.ledger.entries import Entry
 from dpmanifold.privacy.accounts import canonical_json

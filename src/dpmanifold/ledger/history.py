@@ -245,7 +245,7 @@ class History(Sequence[Entry]):
         """Return the line of a spend, or of one that was recovered; None for other events."""
         facts = entry.facts
         recovered = entry.kind == "recovered"
-        if entry.kind != "spend" and not (recovered and facts.get("kind") == "spend"):
+        if entry.acts_as != "spend":
             return None
         step = self._outcomes.get(entry.seq)
         state = LOST if recovered else SPENT if step is None else _STATES.get(step.kind, LOST)

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from dpmanifold._check import shown
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.ledger.beside import stood_for
 from dpmanifold.ledger.bodies import promise_from_body
 from dpmanifold.ledger.entries import Entry
 from dpmanifold.ledger.export import read_export
@@ -99,7 +98,7 @@ def receipt_faults(
         ]
     if entry.hash_in(ledger) != entry.hash:
         return [_edited(entry)]
-    if entry.kind != "spend" and not (entry.kind == "recovered" and entry.facts.get("kind") == "spend"):
+    if entry.acts_as != "spend":
         return [f"entry {receipt.sequence}, which the receipt names, paid for nothing: it is of kind {entry.kind}."]
     wrong = []
     if entry.population != receipt.population:
@@ -116,7 +115,7 @@ def _payment(receipt: Receipt, entry_at: EntryAt, recovered: Callable[[], Iterab
     entry = entry_at(receipt.sequence)
     if entry is not None and entry.hash == receipt.hash:
         return entry
-    return next((lost for one in recovered() for lost in stood_for(one) if lost.hash == receipt.hash), None)
+    return next((lost for one in recovered() for lost in one.stood_for() if lost.hash == receipt.hash), None)
 
 
 def _edited(entry: Entry) -> str:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from dpmanifold.errors import PromiseError
-from dpmanifold.ledger.beside import stood_for
 from dpmanifold.ledger.bodies import RESTS, many, now, promise_from_body
 from dpmanifold.ledger.chain import Writer
 from dpmanifold.ledger.entries import Entry
@@ -44,7 +43,7 @@ class Reconciled:
     def __repr__(self) -> str:
         if not self.recovered:
             return "The database has all that the witness has: nothing was to be recovered."
-        spends = sum(entry.facts["kind"] == "spend" for entry in self.recovered)
+        spends = sum(entry.acts_as == "spend" for entry in self.recovered)
         what = many(len(self.recovered), "entry", "entries")
         lines = [
             f"Recovered from the witness: {what}, {many(spends, 'spend', 'spends')} among them. Spends count; what was "
@@ -73,7 +72,7 @@ def recover(writer: Writer, common: int, lost: Sequence[Entry], reason: str, pri
     recovery = _Recovery(writer, common, lost, {"reason": reason, "by": principal, "time": now()})
     for entry in lost:
         recovery.take(entry)
-    names = dict.fromkeys(entry.population for entry in recovery.appended if entry.facts["kind"] == "spend")
+    names = dict.fromkeys(entry.population for entry in recovery.appended if entry.acts_as == "spend")
     over = [name for name in names if _over(writer, name)]
     return Reconciled(common, own, tuple(recovery.appended), tuple(over))
 
@@ -92,8 +91,8 @@ class _Recovery:
 
     def __init__(self, writer: Writer, common: int, lost: Sequence[Entry], said: dict[str, str]) -> None:
         self._writer, self._common, self._said = writer, common, said
-        self._known = {before.hash for entry in writer.of_kind("recovered") for before in stood_for(entry)}
-        self._named = {one.hash: one for line in lost for one in (line, *stood_for(line))}
+        self._known = {before.hash for entry in writer.of_kind("recovered") for before in entry.stood_for()}
+        self._named = {one.hash: one for line in lost for one in (line, *line.stood_for())}
         self.appended: list[Entry] = []
 
     def take(self, lost: Entry) -> None:
@@ -104,18 +103,18 @@ class _Recovery:
         body = facts | self._said | {"kind": kind, "entry": lost.to_dict()}
         entry = self._writer.append("recovered", lost.population, once or f"recovered:{lost.hash}", body)
         self.appended.append(entry)
-        self._known.update(before.hash for before in stood_for(entry))
+        self._known.update(before.hash for before in entry.stood_for())
 
     def _meaning(self, lost: Entry) -> tuple[str, str | None, dict[str, Any]]:
         """Return what a lost entry does here, as what it may be looked up, and its facts."""
         first = _first(lost)
         facts: dict[str, Any] = first.facts
-        if any(before.hash in self._known or self._has(before) for before in stood_for(lost)):
+        if any(before.hash in self._known or self._has(before) for before in lost.stood_for()):
             return "note", None, facts  # counted, or lost, where it stands
         once = first.once if first.once is not None and self._writer.once(first.once) is None else None
         if first.kind == "spend":
             return "spend", once, facts | self._counted(first.population, facts)
-        if lost.kind == "recovered" and lost.facts["kind"] == "spend":  # a second draw, which was paid for
+        if lost.kind == "recovered" and lost.acts_as == "spend":  # a second draw, which was paid for
             return "spend", None, lost.facts | self._counted(lost.population, lost.facts)
         if first.kind in _STEPS:
             return self._step(first, facts)
@@ -183,7 +182,7 @@ class _Recovery:
 
 def _first(entry: Entry) -> Entry:
     """Return what an entry stood for at first: itself, if it is not recovered."""
-    for before in stood_for(entry):
+    for before in entry.stood_for():
         entry = before
     return entry
 

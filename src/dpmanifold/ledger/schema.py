@@ -58,6 +58,5 @@ def found_by(entry: Entry) -> tuple[str, str]:
     >>> found_by(grant)
     ('grant', 'ada')
     """
-    facts = entry.facts
-    kind = str(facts.get("kind", "")) if entry.kind == "recovered" else entry.kind
-    return _SETS.get(kind, kind), str(facts.get(_SUBJECTS.get(kind, ""), ""))
+    kind = entry.acts_as
+    return _SETS.get(kind, kind), str(entry.facts.get(_SUBJECTS.get(kind, ""), ""))

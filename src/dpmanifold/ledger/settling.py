@@ -20,8 +20,7 @@ from dpmanifold.ledger.chain import Reader, Writer
 from dpmanifold.ledger.datasets import registered
 from dpmanifold.ledger.entries import Entry
 from dpmanifold.ledger.history import LOST, RELEASED, SPENT, STARTED
-from dpmanifold.ledger.relying import refuse_edited
-from dpmanifold.ledger.standing import standing_of
+from dpmanifold.ledger.standing import refuse_edited, standing_of
 from dpmanifold.privacy import Promise
 from dpmanifold.privacy.accounts import Account, Order, Receipt, checked_text
 from dpmanifold.privacy.amounts import amount_from_text, amount_to_text, as_promise_up
