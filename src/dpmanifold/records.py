@@ -12,6 +12,7 @@ import math
 import os
 import pathlib
 from collections.abc import Collection, Iterator, Mapping
+from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -172,7 +173,19 @@ def ball_to_dict(ball: Ball) -> dict[str, Any]:
 
 
 def ball_from_dict(record: Any) -> Ball:
-    """Rebuild a ball from :func:`ball_to_dict`."""
+    """Rebuild a ball from :func:`ball_to_dict`; that of a release and of its request is the same, and read once."""
+    try:
+        return _ball_of_text(json.dumps(record))
+    except TypeError:  # what no JSON holds, which is refused for what it is
+        return _ball_of(record)
+
+
+@lru_cache(maxsize=16)
+def _ball_of_text(text: str) -> Ball:
+    return _ball_of(json.loads(text))
+
+
+def _ball_of(record: Any) -> Ball:
     known = entries(record, "ball", ("space", "center", "radius", "source", "simulated"))
     space = space_from_text(known["space"])
     if not isinstance(known["source"], str):

@@ -149,10 +149,12 @@ def _as_read(release: Release) -> Findings:
     return examine(Release.from_dict(_record(release)))
 
 
-def _record(release: Release, answers: bool = True) -> dict[str, Any]:
-    """Return what the object's own entries read as; a subclass, be it of a step, may write something else."""
-    steps = [_record(step, answers=False) for step in release.steps]
-    return {**Release.to_dict(release, answers), "steps": steps}
+def _record(release: Release) -> dict[str, Any]:
+    """Return what the object's own entries read as; a subclass, be it of a step, may write something else.
+
+    Without answers: they follow from the entries.
+    """
+    return {**Release.to_dict(release, answers=False), "steps": [_record(step) for step in release.steps]}
 
 
 def _compared(releases: Sequence[Release]) -> Findings:
