@@ -219,6 +219,11 @@ class Ball:
         frame = self.frame
         return self.radius + frame.dist_error(frame.origin, self.radius)
 
+    @cached_property
+    def farthest(self) -> float:
+        """The longest coordinates at the center whose point can be written down."""
+        return self.space.farthest - float(self.space.dist(self.space.origin, self.center))
+
     @property
     def diameter(self) -> float:
         """Twice the effective radius: no two points of the ball are farther apart."""

@@ -12,8 +12,18 @@ import numpy as np
 
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
-from dpmanifold.frechet.counting import OverPoints, Sample, merged, over, sample_of, sum_of, unpacked, within
-from dpmanifold.frechet.passes import Part, solving
+from dpmanifold.frechet.passes import (
+    OverPoints,
+    Part,
+    Sample,
+    merged,
+    over,
+    sample_of,
+    solving,
+    sum_of,
+    unpacked,
+    within,
+)
 from dpmanifold.frechet.records import bytes_of_a_point
 from dpmanifold.frechet.solver import Solved, solve_groups
 from dpmanifold.frechet.summands import MOST_TRIED, Spread

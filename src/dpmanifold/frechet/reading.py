@@ -17,8 +17,7 @@ from dpmanifold._check import Array
 from dpmanifold._merged_ids import MergedIds, Spelt
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError, Public, SourceChangedError
-from dpmanifold.frechet.counting import Sample, sampling
-from dpmanifold.frechet.passes import Pass
+from dpmanifold.frechet.passes import Pass, Sample, sampling
 from dpmanifold.frechet.records import Records, add_clipped, first_sum, flat_sum, move_clipped, room_for
 from dpmanifold.frechet.summands import MOST_TRIED
 from dpmanifold.frechet.tolerances import reach

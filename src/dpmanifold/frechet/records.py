@@ -165,7 +165,7 @@ def add_clipped(records: Records, ball: Ball, sums: ExactSum, group: Array | Non
         return clipped, replaced
     records.remember(found.odd)
     clipped, replaced = found.clipped, 0
-    for places in pieces_of(found.odd_places, ball):
+    for places in () if found.clean else pieces_of(np.flatnonzero(found.odd), ball):
         block, bad = records.rows(places)
         sums.records -= len(places)  # the pass above counted them
         clipped += _add_valid(block, ball, sums, None if group is None else group[places])

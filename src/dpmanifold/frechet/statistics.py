@@ -14,7 +14,7 @@ from dpmanifold._ids import unit_ids
 from dpmanifold.ball import Ball, require_ball
 from dpmanifold.engines import current_engine
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError, Public
-from dpmanifold.frechet.counting import unpacked
+from dpmanifold.frechet.passes import unpacked
 from dpmanifold.frechet.pieces import made_of
 from dpmanifold.frechet.points import UnitPoints
 from dpmanifold.frechet.reading import Reading
@@ -370,7 +370,7 @@ def problem_of(
         sums = ExactSum(where.dim, LARGEST_LOGARITHM)  # no logarithm of a stored number is longer
         found = where.clipped_sums(records.raw, where.origin, math.inf, sums)
         if found is not None:
-            odd = found.odd_places
+            odd = np.flatnonzero(found.odd)
             if odd.size == 0:
                 return _Summed(records, where.from_addends(sums.total())[0], tol)
             records.rows(odd)  # refuses them, unless they are points after all

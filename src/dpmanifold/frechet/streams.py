@@ -108,10 +108,11 @@ def here(records: Records, ball: Ball) -> Part:
 
 
 def _flat_units(records: Records, ball: Ball, ids: UnitIds) -> tuple[FloatArray, int, int]:
-    sums = flat_sum(ball, len(ids))
+    count = len(ids)
+    sums = flat_sum(ball, count)
     clipped, replaced = add_clipped(records, ball, sums, ids.group)
     total = ball.space.from_addends(sums.total())
-    return total / np.bincount(ids.group, minlength=len(ids))[:, None], clipped, replaced
+    return total / np.bincount(ids.group, minlength=count)[:, None], clipped, replaced
 
 
 # -------------------------------------------------------------------- curved: points are kept, or units solved

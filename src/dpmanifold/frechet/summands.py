@@ -10,8 +10,7 @@ import numpy as np
 
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
-from dpmanifold.frechet.counting import OverPoints, Sample, merged, over, sample_of, sampling, unpacked
-from dpmanifold.frechet.passes import Part
+from dpmanifold.frechet.passes import OverPoints, Part, Sample, merged, over, sample_of, sampling, unpacked
 from dpmanifold.frechet.tolerances import reach
 from dpmanifold.linalg.cards.arrays import is_card_array
 from dpmanifold.linalg.exact_sums import ExactSum

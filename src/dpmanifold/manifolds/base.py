@@ -40,9 +40,6 @@ _LARGEST_EXPONENT = 700.0
 _FARTHEST = 290.0
 
 
-_NOWHERE: Array = np.empty(0, dtype=np.intp)
-
-
 class RawSums(NamedTuple):
     """What one pass over raw records found. Data: not private.
 
@@ -56,11 +53,6 @@ class RawSums(NamedTuple):
     clipped: int
     odd: Array
     clean: bool = False
-
-    @property
-    def odd_places(self) -> Array:
-        """Where the odd ones stand."""
-        return _NOWHERE if self.clean else np.flatnonzero(self.odd)
 
 
 class RawPoints(NamedTuple):
@@ -276,14 +268,6 @@ class Manifold(PointSet):
     def from_addends(self, total: FloatArray) -> FloatArray:
         """Return the coordinates of a sum of :meth:`addends`, (..., dim)."""
         return total
-
-    def pack(self, points: Array) -> Array:
-        """Return points (n, *shape) as passes over many of them keep them: as they are, on most spaces."""
-        return points
-
-    def unpack(self, stored: Array) -> Array:
-        """Undo :meth:`pack`."""
-        return stored
 
     def log_sums(
         self,

@@ -176,6 +176,14 @@ class PointSet(ForPeople):
             return CardArray.of(X, name)
         return fetched(X, name)
 
+    def pack(self, points: Array) -> Array:
+        """Return points (n, *shape) as passes over many of them keep them: as they are, on most spaces."""
+        return points
+
+    def unpack(self, stored: Array) -> Array:
+        """Undo :meth:`pack`."""
+        return stored
+
     def degenerate(self, p: Array) -> Array:
         """Return which records stand for no point at all, as a boolean per record (none, on most spaces)."""
         return np.zeros(batch_of(p, self.shape), dtype=bool)

@@ -18,8 +18,7 @@ from dpmanifold.privacy import Budget, Promise
 from dpmanifold.privacy.accounts import Account, Mark
 from dpmanifold.progress import bar
 from dpmanifold.registry import is_own
-from dpmanifold.release import Release
-from dpmanifold.request import Request
+from dpmanifold.release import Release, Request
 from dpmanifold.statistic import Header, Statistic, refuse_unknown, statistic_named
 from dpmanifold.stats.curator import Curator
 from dpmanifold.stats.draws import Bits, Hidden, fresh_bits

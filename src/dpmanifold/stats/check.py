@@ -11,8 +11,7 @@ import numpy as np
 
 from dpmanifold._check import shown
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.release import Release
-from dpmanifold.request import option_to_json
+from dpmanifold.release import Release, option_to_json
 from dpmanifold.result import Result, serves
 from dpmanifold.statistic import REPLACE_ONE_UNIT_SAME_CLASSES, Kind
 from dpmanifold.stats.copies import copy_faults

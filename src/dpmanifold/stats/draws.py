@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -389,7 +390,13 @@ def hidden_mean(ball: Ball, mechanism: Mechanism, points: UnitPoints) -> Array:
 
 def tolerance_of(mechanism: Mechanism, ball: Ball, n: int) -> float:
     """Return the public tolerance that a mean is solved to; 0 where none is solved."""
-    return frechet.default_tol(ball, n) if mechanism.estimand == FRECHET else 0.0
+    if mechanism.estimand != FRECHET:
+        return 0.0
+    return (frechet.default_tol if ball.space.foreign else _remembered_tol)(ball, n)
+
+
+# A function of public numbers. Spaces of others need not be told apart by what they say they are.
+_remembered_tol = lru_cache(maxsize=1024)(frechet.default_tol)
 
 
 # -------------------------------------------------------------------- draws as public numbers foresee them

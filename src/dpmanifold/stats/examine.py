@@ -13,8 +13,7 @@ from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidDataError, PromiseError
 from dpmanifold.privacy import Promise
 from dpmanifold.privacy.amounts import cost_of, fits
-from dpmanifold.release import RELEASED, REVEALED, Release
-from dpmanifold.request import Request
+from dpmanifold.release import RELEASED, REVEALED, Release, Request
 from dpmanifold.sensitivity import Sensitivity
 from dpmanifold.statistic import Decisions, Header
 from dpmanifold.stats.grids import on_grid

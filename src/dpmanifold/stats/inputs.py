@@ -99,7 +99,7 @@ def prepare_records(
 
     The one place where records are looked at; those by class have their own (stats/by_class.py).
     """
-    source = as_source(X)
+    source = None if isinstance(X, np.ndarray) else as_source(X)
     if source is not None:
         named = column_or_ids(units)
         read = read_source(source, ball, named, invalid, lambda counts: _enough(units_in(counts, named is not None)[0]))
@@ -108,10 +108,11 @@ def prepare_records(
     if number_of_records(X) == 0:
         raise InvalidDataError("`X` is empty: a private statistic needs at least 2 units.")
     records = records_of(X, ball, invalid)
-    ids = checked_units(units, len(records))
-    checked_number(len(records) if ids is None else len(ids))
+    n = len(records)
+    ids = checked_units(units, n)
+    checked_number(n if ids is None else len(ids))
     made = frechet.made_from(records, ball, ids)
-    Tally(len(records), made.clipped, made.replaced).tell(told.curator, told.confirm, group)
+    Tally(n, made.clipped, made.replaced).tell(told.curator, told.confirm, group)
     return made.points.rehearse(), ids
 
 

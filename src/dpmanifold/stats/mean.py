@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -336,14 +335,8 @@ def placed(ball: Ball, draw: Array, project: bool) -> Array:
 def to_space(ball: Ball, point: Array) -> Array:
     """Move a draw from the frame to the space; coordinates too long to represent are shortened: post-processing."""
     if ball.space.is_flat:
-        point = shorten(point[None], _farthest(ball))[0]
+        point = shorten(point[None], ball.farthest)[0]
     return np.asarray(ball.from_frame(point[None])[0])
-
-
-@lru_cache(maxsize=256)
-def _farthest(ball: Ball) -> float:
-    """Return the longest coordinates at the centre whose point can be written down."""
-    return ball.space.farthest - float(ball.space.dist(ball.space.origin, ball.center))
 
 
 def _baseline_value(ball: Ball, stored: Array) -> Array:

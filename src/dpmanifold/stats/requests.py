@@ -25,8 +25,7 @@ from dpmanifold.mechanisms import MECHANISMS, Mechanism, get
 from dpmanifold.mechanisms.base import FRECHET
 from dpmanifold.privacy import Promise
 from dpmanifold.registry import is_own, is_own_function
-from dpmanifold.release import Release
-from dpmanifold.request import option_to_json
+from dpmanifold.release import Release, option_to_json
 from dpmanifold.statistic import STATISTICS, Header, Statistic
 
 P = TypeVar("P")
