@@ -71,16 +71,18 @@ def findings(settings: Settings) -> list[Finding]:
     return found
 
 
+def _either(holds: object, good: str, bad: str, remedy: str) -> Finding:
+    """Return what was found, in one of two sentences."""
+    return Finding(OK, good) if holds else Finding(FAIL, bad, remedy)
+
+
 def _extras(settings: Settings) -> Iterator[Finding]:
     missing = [name for name in _PACKAGES if importlib.util.find_spec(name) is None]
     server = any("://" in where for where in (settings.database, settings.ledger))
     if server and importlib.util.find_spec("psycopg") is None:
         missing.append("psycopg")
-    if missing:
-        extra = "server,postgres" if server else "server"
-        yield Finding(FAIL, f"Packages are missing: {', '.join(missing)}.", f'pip install "dpmanifold[{extra}]"')
-    else:
-        yield Finding(OK, "All packages are installed.")
+    install = f'pip install "dpmanifold[{"server,postgres" if server else "server"}]"'
+    yield _either(not missing, "All packages are installed.", f"Packages are missing: {', '.join(missing)}.", install)
     if importlib.util.find_spec("matplotlib") is None:
         yield Finding(NOTE, "Releases will have no pictures.", 'pip install "dpmanifold[plots]"')
 
@@ -171,11 +173,9 @@ def _vault(settings: Settings) -> Iterator[Finding]:
         yield Finding(FAIL, f"The vault {vault} is no folder.", "Make it: dpm serve --init does.")
         return
     mode = stat.S_IMODE(vault.stat().st_mode)
-    if mode & 0o077:
-        yield Finding(FAIL, f"Others than its owner can look into the vault {vault} (mode {mode:04o}).",
-                      f"chmod 700 {vault}")  # fmt: skip
-    else:
-        yield Finding(OK, f"The vault is its owner's alone (user {vault.stat().st_uid}).")
+    yield _either(not mode & 0o077, f"The vault is its owner's alone (user {vault.stat().st_uid}).",
+                  f"Others than its owner can look into the vault {vault} (mode {mode:04o}).",
+                  f"chmod 700 {vault}")  # fmt: skip
 
 
 def _key(settings: Settings) -> Iterator[Finding]:
@@ -219,10 +219,8 @@ def _database(settings: Settings) -> Iterator[Finding]:
             return
         yield Finding(OK, f"The database {database.name} answers.")
         faults = events.verify(database)
-        if faults:
-            yield Finding(FAIL, f"The log of events does not hold: {faults[0]}", "See dpm service events.")
-        else:
-            yield Finding(OK, "The log of events holds.")
+        yield _either(not faults, "The log of events holds.",
+                      f"The log of events does not hold: {''.join(faults[:1])}", "See dpm service events.")  # fmt: skip
         yield from _people(database)
         yield from _clock(database)
         yield from _users(database)
@@ -242,11 +240,9 @@ def _people(database: Database) -> Iterator[Finding]:
 def _clock(database: Database) -> Iterator[Finding]:
     last = database.value(select(func.max(tables.events.c.at)))
     ahead = 0.0 if last is None else (tables.moment(last) - datetime.datetime.now(datetime.UTC)).total_seconds()
-    if ahead > _CLOCKS:
-        yield Finding(FAIL, f"The clock is behind: the last event is {ahead:.0f} seconds ahead of it.",
-                      "Set the clock, and keep it by NTP: slots follow it.")  # fmt: skip
-    else:
-        yield Finding(OK, "The clock is not behind what was written down.")
+    yield _either(ahead <= _CLOCKS, "The clock is not behind what was written down.",
+                  f"The clock is behind: the last event is {ahead:.0f} seconds ahead of it.",
+                  "Set the clock, and keep it by NTP: slots follow it.")  # fmt: skip
 
 
 def _users(database: Database) -> Iterator[Finding]:

@@ -12,13 +12,13 @@ import os
 import signal
 import time
 from collections import Counter
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 from sqlalchemy import Row, and_, or_, select
 
 from dpmanifold.errors import InvalidArgumentError, Message, Public
 from dpmanifold.service import attempts, beats, registering, tables
-from dpmanifold.service.children import Child, fork
+from dpmanifold.service.children import Child, Work, fork
 from dpmanifold.service.errors import NotFound
 from dpmanifold.service.logs import log
 from dpmanifold.service.ordering import asked_before, catch_up
@@ -42,12 +42,15 @@ _REST = 5.0  # seconds until the outcome of an attempt is looked for again, wher
 _AFTER_ERROR = 1.0  # seconds until the next try where the database does not answer
 
 
-@final
-class _Lane:
-    """A child at work, and what it is at work on."""
+_ATTEMPT, _REGISTRATION, _AFTER = "attempt", "registration", "after"
 
-    def __init__(self, child: Child, what: str, until: float) -> None:
-        self.child, self.what, self.until = child, what, until
+
+class _Lane(NamedTuple):
+    """A child at work, what it is at work on, and until when."""
+
+    child: Child
+    what: str
+    until: float
 
 
 @final
@@ -62,9 +65,7 @@ class Worker:
 
     def __init__(self, service: Service, reader: Reader) -> None:
         self.service, self._reader = service, reader
-        self._attempt: _Lane | None = None
-        self._registration: _Lane | None = None
-        self._after: _Lane | None = None
+        self._lanes: dict[str, _Lane] = {}
         self._tries: Counter[str] = Counter()
         self._rests: dict[str, float] = {}
         self._stopping = 0
@@ -78,22 +79,21 @@ class Worker:
         prepare()
         registering.begin_anew(self.service)
         log("worker started", process="worker")
-        while not (self._stopping and self._attempt is None) and self._stopping < 2:
+        while not (self._stopping and _ATTEMPT not in self._lanes) and self._stopping < 2:
             try:
                 self.step()
             except Exception as problem:  # in whose message there may be anything
                 log("worker fault", "error", kind=type(problem).__name__, process="worker")
-                time.sleep(_AFTER_ERROR if self._attempt is None else 0.0)
+                time.sleep(0.0 if _ATTEMPT in self._lanes else _AFTER_ERROR)
             time.sleep(_PAUSE)
         self.close()
         log("worker stopped", process="worker")
 
     def close(self) -> None:
         """End all children, and let another worker take the place."""
-        for lane in (self._attempt, self._registration, self._after):
-            if lane is not None:
-                lane.child.kill()
-        self._attempt = self._registration = self._after = None
+        for lane in self._lanes.values():
+            lane.child.kill()
+        self._lanes.clear()
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
@@ -127,7 +127,7 @@ class Worker:
 
     def _watch_attempt(self) -> None:
         """Kill an attempt that is not ready when its slot ends; one that is has a little longer to commit."""
-        lane = self._attempt
+        lane = self._lanes.get(_ATTEMPT)
         if lane is None:
             return
         if not lane.child.ended():
@@ -135,11 +135,11 @@ class Worker:
             if late < 0 or (lane.child.ready() and late < _GRACE):
                 return
             lane.child.kill()
-        self._attempt = None
+        del self._lanes[_ATTEMPT]
 
     def _begin_attempt(self) -> None:
         """Begin the attempt whose slot has started; give one that nobody began in time another slot."""
-        if self._attempt is not None:
+        if _ATTEMPT in self._lanes:
             return
         now = time.time()
         held: set[str] = set()  # populations with an attempt whose outcome is not known yet
@@ -155,11 +155,11 @@ class Worker:
                 try:
                     self._postpone(row)
                 except (InvalidArgumentError, NotFound):  # a statistic that is no longer installed, for one
-                    self._given_up(row)
+                    self._tries[row.id] = _MOST_TRIES  # until this process starts anew; nobody has opened its records
+                    log("release cannot be begun", "error", what="release", process="worker")
                 continue
             self._tries[row.id] += 1  # of one that is begun there is no second
-            child = fork(lambda ready: attempts.attempt(self.service, row.id, ready), closing=self._own())  # noqa: B023
-            self._attempt = _Lane(child, row.id, due)
+            self._begin(_ATTEMPT, row.id, due, lambda ready: attempts.attempt(self.service, row.id, ready))  # noqa: B023
             return
 
     def _paid(self, condition: Any) -> list[Row[Any]]:
@@ -169,11 +169,6 @@ class Worker:
                         rows.c.due, rows.c.publishes)  # fmt: skip
         chosen = wanted.where(and_(rows.c.state == "paid", condition)).order_by(rows.c.starts)
         return self.service.database.rows(chosen)
-
-    def _given_up(self, row: Row[Any]) -> None:
-        """Leave a release that cannot be begun until this process starts anew; nobody has opened its records."""
-        self._tries[row.id] = _MOST_TRIES
-        log("release cannot be begun", "error", what="release", process="worker")
 
     def _postpone(self, row: Row[Any]) -> None:
         """Give a release another slot, as long as one is now: a steward may have made it longer."""
@@ -187,51 +182,47 @@ class Worker:
     def _watch_others(self) -> None:
         """Take note of children that ended, and end those that take too long."""
         now = time.monotonic()
-        lane = self._registration
-        if lane is not None and (lane.child.ended() or now > lane.until):
+        for name, lane in [*self._lanes.items()]:
             in_time = lane.child.ended()
-            lane.child.kill()
-            if lane.child.code != 0:
-                registering.remove_left(self.service)
-                self._refuse(lane.what, in_time)
-            self._registration = None
-        lane = self._after
-        if lane is not None and (lane.child.ended() or now > lane.until):
-            lane.child.kill()
-            self._after = None
+            if name != _ATTEMPT and (in_time or now > lane.until):
+                lane.child.kill()
+                if name == _REGISTRATION and lane.child.code != 0:
+                    registering.remove_left(self.service)
+                    self._refuse(lane.what, in_time)
+                del self._lanes[name]
 
     def _refuse(self, registration: str, in_time: bool) -> None:
-        seconds = self.service.settings.register_seconds
-        why = Message("Reading them ended the process: the file may be damaged, or take more memory than there is.")
-        if not in_time:
-            why = Message(
+        why = (
+            Message("Reading them ended the process: the file may be damaged, or take more memory than there is.")
+            if in_time
+            else Message(
                 "Reading them took longer than {seconds:.0f} seconds. Register less, or have the operator allow more.",
-                seconds=Public(seconds),
+                seconds=Public(self.service.settings.register_seconds),
             )
+        )
         registering.refused(self.service, registration, why)
 
     def _begin_registration(self) -> None:
-        if self._registration is not None:
-            return
-        wanted = registering.waiting(self.service)
+        wanted = None if _REGISTRATION in self._lanes else registering.waiting(self.service)
         if wanted is None:
             return
         registering.begin(self.service, wanted)
         settings = self.service.settings
-        child = fork(
+        self._begin(
+            _REGISTRATION, wanted, time.monotonic() + settings.register_seconds,
             lambda ready: registering.registered(self.service, wanted, self._reader),
-            behind=True, memory=settings.register_memory, closing=self._own(),
+            behind=True, memory=settings.register_memory,
         )  # fmt: skip
-        self._registration = _Lane(child, wanted, time.monotonic() + settings.register_seconds)
 
     def _begin_after(self) -> None:
         """Find the outcome of an attempt that was killed; dress what was released."""
-        if self._after is not None:
+        if _AFTER in self._lanes:
             return
-        at_work = None if self._attempt is None else self._attempt.what
+        attempt = self._lanes.get(_ATTEMPT)
         for row in self._paid(tables.releases.c.due <= tables.now()):
             status = attempts.status_of(self.service, row)
-            if row.id == at_work or status in ("spent", "started") or self._rests.get(row.id, 0.0) > time.monotonic():
+            at_work = attempt is not None and row.id == attempt.what
+            if at_work or status in ("spent", "started") or self._rests.get(row.id, 0.0) > time.monotonic():
                 continue
             if status is None:  # a ledger that was put back knows nothing of it; asking would pay once more
                 log("release not in the ledger", "error", what="release", process="worker")
@@ -250,9 +241,8 @@ class Worker:
             self._tries[f"dress {undressed}"] += 1
             self._follow(undressed, lambda ready: attempts.dress(self.service, undressed))
 
-    def _follow(self, release: str, work: Any) -> None:
-        child = fork(work, behind=True, closing=self._own())
-        self._after = _Lane(child, release, time.monotonic() + _DRESSING)
+    def _follow(self, release: str, work: Work) -> None:
+        self._begin(_AFTER, release, time.monotonic() + _DRESSING, work, behind=True)
 
     def _undressed(self) -> str | None:
         """Return a release without its picture or its report, the latest first; None where all have them.
@@ -269,10 +259,10 @@ class Worker:
         self._next_look = 0.0 if bare_one else time.monotonic() + _LOOK
         return bare_one
 
-    def _own(self) -> tuple[int, ...]:
-        """Return the files that are this process's alone."""
-        lanes = (self._attempt, self._registration, self._after)
-        return (self._lock, *(lane.child.pipe for lane in lanes if lane is not None and lane.child.pipe >= 0))
+    def _begin(self, lane: str, what: str, until: float, work: Work, **limits: Any) -> None:
+        """Have a child do something; what files are this process's alone, it closes."""
+        own = [self._lock, *(one.child.pipe for one in self._lanes.values() if one.child.pipe >= 0)]
+        self._lanes[lane] = _Lane(fork(work, closing=own, **limits), what, until)
 
 
 def prepare() -> None:
