@@ -12,7 +12,7 @@ import pytest
 
 import dpmanifold as dpm
 from dpmanifold import data, frechet
-from dpmanifold._ids import unit_ids
+from dpmanifold._merged_ids import unit_ids
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.manifolds import Euclidean

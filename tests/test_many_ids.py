@@ -5,7 +5,8 @@ import unicodedata
 import numpy as np
 import pytest
 
-from dpmanifold._ids import key_of, unit_ids
+from dpmanifold._ids import key_of
+from dpmanifold._merged_ids import unit_ids
 
 pytestmark = pytest.mark.slow
 

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpmanifold._ids import unit_ids
-from dpmanifold._merged_ids import MergedIds
+from dpmanifold._merged_ids import MergedIds, unit_ids
 from dpmanifold.errors import InvalidArgumentError, SourceChangedError
 
 pytestmark = pytest.mark.security

@@ -5,22 +5,17 @@ and whatever leaves doubt about who is who is refused: missing ids, ids of sever
 nobody sees. The verdict is the same for lists, arrays, pandas and pyarrow, but for one thing: numpy's arrays of text
 (dtypes U and S) drop NUL characters at the end of an entry, so np.array(["a\0", "a"]) holds one id twice, and what it
 was made of cannot be seen here. Messages give an index and never an id.
-
-Arrays are read a block at a time, so that the work takes memory for the distinct ids and four bytes per record.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
-from itertools import count
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from dpmanifold._check import Array, index_text, shown
 from dpmanifold.errors import Argument, InvalidArgumentError, Public
@@ -31,10 +26,6 @@ _LONGEST_WORD = max(map(len, MISSING_WORDS))  # small letters are never fewer th
 
 # What becomes of 7 in a column that was once read as floats. 1.10 is left alone: it may be the tenth person of site 1.
 _WHOLE_WITH_POINT = re.compile(r"([+-]?[0-9]+)\.0*")
-
-# Ids that are looked at together, and a range of whole numbers for which a table is always small enough.
-_BLOCK = 65_536
-_SMALL_RANGE = 1_048_576
 
 LOOK_ALIKE = (
     "only in blanks, in characters that are not seen, in how characters such as accents are stored, or as 7 and 7.0 "
@@ -73,6 +64,7 @@ class UnitIds:
         What was 007 in one file is 7 in another that a spreadsheet has touched, or 7.0. Text is compared with text as
         within one column: what differs only in what nobody sees, or as 7 and 7.0 do, is one person.
 
+        >>> from dpmanifold._merged_ids import unit_ids
         >>> unit_ids([7], 1).shares_a_unit(unit_ids(["007"], 1)), unit_ids(["7"], 1).shares_a_unit(unit_ids(["007"], 1))
         (True, False)
         >>> unit_ids(["ann  b"], 1).shares_a_unit(unit_ids(["ann b"], 1))
@@ -84,119 +76,6 @@ class UnitIds:
         if len({type(name) for name in (*ours[:1], *theirs[:1])}) < 2:
             return not set(ours).isdisjoint(theirs)
         return not set(map(as_number, ours)).isdisjoint(map(as_number, theirs))
-
-
-def unit_ids(units: object, n: int, name: str = "units") -> UnitIds:
-    """Return the unit of each of n records, or say what is wrong with the ids.
-
-    Whole numbers (Python's, numpy's; floats such as 3.0, which pandas makes of a column that once had gaps) or text
-    (bytes are read as UTF-8), in a list, tuple, array, pandas Series, Index or Categorical, or pyarrow array.
-
-    Letter case and leading zeros tell people apart: "Bob" and "bob" are two, "7" and "07" too. Two spellings are
-    refused where they are the same once blanks are collapsed, characters that are not seen are dropped (zero width,
-    soft hyphen, byte order mark, control characters) and characters are in their compatibility form (NFKC: accents,
-    full width, ligatures, raised digits); and so are "7" and "7.0", which may be one person or two.
-
-    Parameters
-    ----------
-    units : n ids
-    n : the number of records
-    name : what to call the argument in messages
-
-    Examples
-    --------
-    >>> found = unit_ids(["bob", "ann", "bob"], 3)
-    >>> found.names, found.group
-    (['ann', 'bob'], array([1, 0, 1], dtype=int32))
-    >>> unit_ids(["bob", None, "bob"], 3)
-    Traceback (most recent call last):
-    ...
-    dpmanifold.errors.InvalidArgumentError: units has a missing id at index 1. Give every record the id of its unit, or
-    leave the record out.
-    """
-    ids = as_sequence(units, name)
-    shape = np.shape(ids) if isinstance(ids, np.ndarray) else (len(ids),)
-    if shape != (n,):
-        raise InvalidArgumentError(
-            "{name} must have shape ({n},), one id per record, got {shape}.",
-            name=Argument(name),
-            n=Public(n),
-            shape=Public(shape),
-        )
-    if isinstance(ids, list):
-        return _grouped(_texts(ids, name) if are_text(ids, name) else numbers_of(ids, name))
-    if ids.dtype.kind in "OUST":
-        return _by_blocks(ids, name)
-    return _whole_numbers(whole_array(ids, name) if ids.dtype.kind == "f" else ids)
-
-
-def _kind_of_group(n: int, count: int) -> type[np.int32] | type[np.int64]:
-    return np.int32 if max(n, count) < 2**31 else np.int64
-
-
-def _whole_numbers(ids: Array) -> UnitIds:
-    """Group an array of whole numbers: by a table where their range is small, else by their place among all of them."""
-    n = len(ids)
-    kind = _kind_of_group(n, n)
-    if n == 0:
-        return UnitIds(np.empty(0, kind), ids)
-    low, high = int(ids.min()), int(ids.max())
-    parts = [slice(start, start + _BLOCK) for start in range(0, n, _BLOCK)]
-    group = np.empty(n, kind)
-    if high - low < max(_SMALL_RANGE, 2 * n):
-        # Differences of two whole numbers this close are exact in 64 bits, whatever the numbers' own type.
-        seen = np.zeros(high - low + 1, dtype=bool)
-        for part in parts:
-            seen[_above(ids[part], low)] = True
-        rank = np.cumsum(seen, dtype=kind) - 1
-        whole = bool(seen.all())  # then an id less the smallest is its rank
-        for part in parts:
-            above = _above(ids[part], low)
-            group[part] = above if whole else rank[above]
-        return UnitIds(group, _numbers_from(low, np.flatnonzero(seen), ids.dtype))
-    found = np.unique(np.concatenate([np.unique(ids[part]) for part in parts]))
-    for part in parts:
-        group[part] = np.searchsorted(found, ids[part])
-    return UnitIds(group, found)
-
-
-def _above(ids: Array, low: int) -> npt.NDArray[np.int64]:
-    """Return ids less their smallest, which fits 64 bits although the ids themselves may not."""
-    if ids.dtype.kind == "u":
-        return np.asarray(ids - ids.dtype.type(low)).astype(np.int64)
-    return np.asarray(ids.astype(np.int64) - low)
-
-
-def _numbers_from(low: int, offsets: Array, dtype: np.dtype[Any]) -> Array:
-    """Return low + offsets in a type that holds both ends."""
-    return offsets.astype(np.uint64) + np.uint64(low) if dtype.kind == "u" else offsets + low
-
-
-def _by_blocks(ids: Array, name: str) -> UnitIds:
-    """Group an array of text, or of Python's objects, by a dictionary of the distinct ones; a block at a time.
-
-    Where anything is wrong with them, the list of all of them says what.
-    """
-    number: defaultdict[str, int] = defaultdict(count().__next__)  # a new id gets the next number
-    group = np.empty(len(ids), _kind_of_group(len(ids), len(ids)))
-    try:
-        for start in range(0, len(ids), _BLOCK):
-            entries = ids[start : start + _BLOCK].tolist()
-            if not set(map(type, entries)) <= {str}:
-                raise InvalidArgumentError("not all of them are text")
-            codes = map(number.__getitem__, entries)
-            group[start : start + len(entries)] = np.fromiter(codes, dtype=group.dtype, count=len(entries))
-        distinct = _texts(list(number), name)
-    except InvalidArgumentError:
-        everything = list(ids.tolist())
-        return _grouped(_texts(everything, name) if are_text(everything, name) else numbers_of(everything, name))
-    names = sorted(distinct)
-    place = {entry: i for i, entry in enumerate(names)}
-    rank = np.fromiter(map(place.__getitem__, distinct), dtype=group.dtype, count=len(distinct))
-    for start in range(0, len(group), _BLOCK):
-        part = slice(start, start + _BLOCK)
-        group[part] = rank[group[part]]
-    return UnitIds(group, names)
 
 
 def as_sequence(units: object, name: str) -> list[Any] | Array:
@@ -285,29 +164,24 @@ def _is_missing(entry: object) -> bool:
         return type(entry).__name__ == "NAType"
 
 
-def _texts(ids: list[Any], name: str) -> list[str]:
-    """Return text without blanks around it and composed (é is one character), after refusing what looks the same."""
-    if set(map(type, ids)) - {str}:
-        ids = [decoded(entry, i, name) for i, entry in enumerate(ids)]
-    spelt = list(set(ids))
-    keys = [key_of(entry) for entry in spelt]
-    missing = {entry for entry, key in zip(spelt, keys, strict=True) if says_missing(key)}
-    if missing:
-        _refuse_missing(np.array([entry in missing for entry in ids], dtype=bool), name)
-    if keys == spelt:
-        return ids
-    if len(set(keys)) < len(keys):
-        keyed, earlier = dict(zip(spelt, keys, strict=True)), dict[str, str]()
-        where = next(i for i, entry in enumerate(ids) if earlier.setdefault(keyed[entry], entry) != entry)
+def refuse_faults(ids: list[Any], name: str) -> None:
+    """Say what is wrong with ids, and where, if anything is: they are of several kinds, missing, or look alike."""
+    if not are_text(ids, name):
+        numbers_of(ids, name)
+        return
+    ids = [decoded(entry, i, name) for i, entry in enumerate(ids)]
+    keyed = {entry: key_of(entry) for entry in set(ids)}
+    missing = {entry for entry, key in keyed.items() if says_missing(key)}
+    _refuse_missing(np.array([entry in missing for entry in ids], dtype=bool), name)
+    earlier = dict[str, str]()
+    where = next((i for i, entry in enumerate(ids) if earlier.setdefault(keyed[entry], entry) != entry), None)
+    if where is not None:
         raise InvalidArgumentError(
             "{name} has an id at index {index} that differs from an earlier one {look_alike}",
             name=Argument(name),
             index=Public(where),
             look_alike=Public(LOOK_ALIKE),
         )
-    # Equal when plain means equal keys: nothing coincides any more.
-    becomes = {entry: plain_of(entry) for entry in spelt}
-    return [becomes[entry] for entry in ids]
 
 
 def key_of(entry: str) -> str:
@@ -414,10 +288,3 @@ def _refuse_missing(missing: Array, name: str) -> None:
 
 def _a(kind: type) -> str:
     return f"{'an' if kind.__name__[0] in 'aeiou' else 'a'} {kind.__name__}"
-
-
-def _grouped(ids: list[str] | list[int]) -> UnitIds:
-    names: list[Any] = sorted(set(ids))
-    number = {name: i for i, name in enumerate(names)}
-    kind = _kind_of_group(len(ids), len(ids))
-    return UnitIds(np.fromiter(map(number.__getitem__, ids), dtype=kind, count=len(ids)), names)

@@ -7,9 +7,10 @@ ids alone. Whole numbers and text have stores of their own, which know nothing o
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any, NamedTuple, TypeVar
 
@@ -27,13 +28,19 @@ from dpmanifold._ids import (
     key_of,
     numbers_of,
     plain_of,
+    refuse_faults,
     says_missing,
-    unit_ids,
     whole_array,
 )
 from dpmanifold.errors import Argument, InvalidArgumentError, Message, Public, SourceChangedError
 
 T = TypeVar("T")
+
+# Ids of an array that are looked at together: these, or one of so many parts of it. So the work takes memory for the
+# distinct ids and little for each record, and no part of it is done again and again.
+_BLOCK, _BLOCKS = 65_536, 8
+# A range of whole numbers for which a table is always made quickly enough.
+_SHORT_TABLE = 1_048_576
 
 
 class MergedIds:
@@ -79,8 +86,8 @@ class MergedIds:
         try:
             return store.numbers(ids)  # type: ignore[arg-type]
         except AlikeError:
-            ids = ids if whole is None else list(map(str, whole.tolist()))
-            _located(lambda: unit_ids(ids, len(ids), self._of(where)), first)  # says where, if it is in these alone
+            texts = ids if isinstance(ids, list) else list(map(str, ids.tolist()))
+            _located(lambda: refuse_faults(texts, self._of(where)), first)  # says where, if it is in these alone
             raise InvalidArgumentError(
                 "{of} has an id that differs from one in another part of the records {look_alike}",
                 of=self._of(where),
@@ -131,7 +138,7 @@ class MergedIds:
     def sorted(self) -> UnitIds:
         """Return the distinct ids in their order: `group` is the place of each number."""
         if self._store is None:
-            return UnitIds(np.empty(0, dtype=np.int64), [])
+            return UnitIds(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
         return self._store.sorted()
 
     def _of(self, where: str) -> str:
@@ -184,6 +191,84 @@ class MergedIds:
             return np.array(whole, dtype=object)
 
         return _located(read, first)
+
+
+def unit_ids(units: object, n: int, name: str = "units") -> UnitIds:
+    """Return the unit of each of n records, or say what is wrong with the ids.
+
+    Whole numbers (Python's, numpy's; floats such as 3.0, which pandas makes of a column that once had gaps) or text
+    (bytes are read as UTF-8), in a list, tuple, array, pandas Series, Index or Categorical, or pyarrow array.
+
+    Letter case and leading zeros tell people apart: "Bob" and "bob" are two, "7" and "07" too. Two spellings are
+    refused where they are the same once blanks are collapsed, characters that are not seen are dropped (zero width,
+    soft hyphen, byte order mark, control characters) and characters are in their compatibility form (NFKC: accents,
+    full width, ligatures, raised digits); and so are "7" and "7.0", which may be one person or two.
+
+    Parameters
+    ----------
+    units : n ids
+    n : the number of records
+    name : what to call the argument in messages
+
+    Examples
+    --------
+    >>> found = unit_ids(["bob", "ann", "bob"], 3)
+    >>> found.names, found.group
+    (['ann', 'bob'], array([1, 0, 1], dtype=int32))
+    >>> unit_ids(["bob", None, "bob"], 3)
+    Traceback (most recent call last):
+    ...
+    dpmanifold.errors.InvalidArgumentError: units has a missing id at index 1. Give every record the id of its unit, or
+    leave the record out.
+    """
+    ids = as_sequence(units, name)
+    shape = np.shape(ids) if isinstance(ids, np.ndarray) else (len(ids),)
+    if shape != (n,):
+        raise InvalidArgumentError(
+            "{name} must have shape ({n},), one id per record, got {shape}.",
+            name=Argument(name),
+            n=Public(n),
+            shape=Public(shape),
+        )
+    group = np.empty(n, np.int32 if n < 2**31 else np.int64)
+    parts = [slice(start, start + _BLOCK) for start in range(0, n, _BLOCK)]
+    if n and isinstance(ids, np.ndarray) and ids.dtype.kind in "iu":
+        low, high = int(ids.min()), int(ids.max())
+        if high - low < max(_SHORT_TABLE, 2 * n):
+            return _by_table(ids, low, high, group, parts)
+    merged = MergedIds(name)
+    size = max(_BLOCK, math.ceil(n / _BLOCKS))
+    try:
+        for start in range(0, n, size):
+            group[start : start + size] = merged.add(ids[start : start + size], first=start)
+    except InvalidArgumentError:
+        if not isinstance(ids, np.ndarray) or ids.dtype.kind in "OUST":
+            refuse_faults(list(ids) if isinstance(ids, list) else ids.tolist(), name)  # of all of them, by their places
+        raise
+    found = merged.sorted()
+    for part in parts:
+        group[part] = found.group[group[part]]
+    return UnitIds(group, found.found)
+
+
+def _by_table(ids: Array, low: int, high: int, group: Array, parts: Sequence[slice]) -> UnitIds:
+    """Group whole numbers by a table of all numbers between the smallest and the largest, part by part."""
+    seen = np.zeros(high - low + 1, dtype=bool)
+    for part in parts:
+        seen[_above(ids[part], low)] = True
+    rank = np.cumsum(seen, dtype=group.dtype) - 1
+    found = np.empty(int(rank[-1]) + 1, ids.dtype)
+    for part in parts:
+        group[part] = rank[_above(ids[part], low)]
+        found[group[part]] = ids[part]
+    return UnitIds(group, found)
+
+
+def _above(ids: Array, low: int) -> IntArray:
+    """Return ids less their smallest, which fits 64 bits although the ids themselves may not."""
+    if ids.dtype.kind == "u":
+        return np.asarray(ids - ids.dtype.type(low)).astype(np.int64)
+    return np.asarray(ids.astype(np.int64) - low)
 
 
 def _is_encoded(units: object) -> bool:
@@ -367,13 +452,12 @@ class NumberIds:
 
     def numbers(self, ids: Array) -> IntArray:
         """Return the number of each."""
-        if ids.dtype == np.uint64 and int(ids.max()) >= 2**63:
-            ids = ids.astype(object)  # whole numbers of Python's are of any size
-        elif ids.dtype.kind != "O":
-            ids = ids.astype(np.int64, copy=False)
-        if ids.dtype != self._known.dtype:
-            ids, self._known, self._table = ids.astype(object), self._known.astype(object), None
+        large = ids.dtype.kind == "O" or (ids.dtype == np.uint64 and int(ids.max()) >= 2**63)
+        if large and self._known.dtype != object:  # whole numbers of Python's are of any size
+            self._known, self._table = self._known.astype(object), None
             self._order = np.argsort(self._known, kind="stable")
+        elif not large:
+            ids = ids.astype(np.int64, copy=False)
         if self._table is not None and self._fits(ids):
             found = self._table[ids - self._low]
             if found.min() >= 0:
@@ -385,6 +469,7 @@ class NumberIds:
         if self._table is not None:
             self._order, self._table = np.argsort(self._known, kind="stable"), None
         found, group = np.unique(ids, return_inverse=True)
+        found = found.astype(self._known.dtype, copy=False)
         place = np.searchsorted(self._known, found, sorter=self._order)
         inside = place < len(self._known)
         known = np.zeros(len(found), dtype=bool)

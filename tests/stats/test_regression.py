@@ -166,7 +166,7 @@ def test_one_unit_moves_an_average_by_no_more_than_the_bound():
     curve = Geodesic.resting(ball.frame)
 
     def average(points, t):
-        from dpmanifold._ids import unit_ids
+        from dpmanifold._merged_ids import unit_ids
         from dpmanifold.stats.regression import REGRESSION
 
         marked = MarkedPoints(ball, points, t, unit_ids(ids, 60))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpmanifold._check import Array, FloatArray, shown
-from dpmanifold._ids import unit_ids
+from dpmanifold._merged_ids import unit_ids
 from dpmanifold.data._files import listed
 from dpmanifold.errors import Argument, InvalidArgumentError, InvalidDataError, Public
 from dpmanifold.manifolds import Manifold

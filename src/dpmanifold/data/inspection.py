@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpmanifold._check import Array
-from dpmanifold._ids import unit_ids
+from dpmanifold._merged_ids import unit_ids
 from dpmanifold.ball import Ball
 from dpmanifold.data._files import PathLike
 from dpmanifold.data.dataset import Dataset

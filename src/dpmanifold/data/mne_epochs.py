@@ -19,7 +19,7 @@ import numpy as np
 
 from dpmanifold._check import Array, FloatArray, shown
 from dpmanifold._extras import optional_module
-from dpmanifold._ids import unit_ids
+from dpmanifold._merged_ids import unit_ids
 from dpmanifold.data._files import (
     DataFile,
     PathLike,

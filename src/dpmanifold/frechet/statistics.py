@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpmanifold._check import Array, FloatArray, positive_float, positive_int, shown
-from dpmanifold._ids import unit_ids
+from dpmanifold._merged_ids import unit_ids
 from dpmanifold.ball import Ball, require_ball
 from dpmanifold.engines import current_engine
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError, Public

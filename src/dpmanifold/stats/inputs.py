@@ -23,7 +23,8 @@ import numpy as np
 from dpmanifold import frechet
 from dpmanifold._cells import record_cells
 from dpmanifold._check import Array, shown
-from dpmanifold._ids import UnitIds, unit_ids
+from dpmanifold._ids import UnitIds
+from dpmanifold._merged_ids import unit_ids
 from dpmanifold.ball import Ball
 from dpmanifold.engines import current_engine
 from dpmanifold.errors import Argument, InvalidArgumentError, InvalidDataError, Message, Public
