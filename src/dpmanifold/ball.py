@@ -336,7 +336,7 @@ class Ball:
         flat = records.reshape(-1, *self.space.shape)
         # Warnings of numpy would tell about single records: none, and what is not finite counts as the centre.
         with np.errstate(all="ignore"):
-            points = (self.space.log_coords if self.space.is_flat else self.space.to_origin)(self.center, flat)
+            points = self.space.into_frame(self.center, flat)
             away = frame.dist(origin, points)
             # "not <=": what has no distance, or too large a one to be moved, is outside as well.
             outside = np.flatnonzero(~(away <= self._limit))

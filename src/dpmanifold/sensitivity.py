@@ -325,8 +325,7 @@ def reach(ball: Ball, *, about: object = None, away: float | None = None) -> flo
         return _reach_from(ball, ball.radius)
     frame = ball.frame
     point = ball.space.as_points(about, "about", batch=False)
-    move = ball.space.log_coords if ball.space.is_flat else ball.space.to_origin
-    return _reach_from(ball, float(frame.dist(frame.origin, move(ball.center, point))))
+    return _reach_from(ball, float(frame.dist(frame.origin, ball.space.into_frame(ball.center, point))))
 
 
 def _reach_from(ball: Ball, computed: float) -> float:

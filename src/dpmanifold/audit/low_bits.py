@@ -96,7 +96,7 @@ def _there_and_back(values: Array, ball: Ball, statistic: Array) -> Array:
     """Return the outputs again, from their coordinates at a candidate: rounding is the same for the right one alone."""
     frame, space = ball.frame, ball.space
     with np.errstate(all="ignore"):
-        inside = space.log_coords(ball.center, values) if space.is_flat else space.to_origin(ball.center, values)
+        inside = space.into_frame(ball.center, values)
         return ball.from_frame(frame.exp_coords(statistic, frame.log_coords(statistic, inside)))
 
 

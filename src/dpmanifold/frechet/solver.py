@@ -25,13 +25,8 @@ _FIXED_WORK = 200_000
 
 def blocks(n: int, space: Manifold) -> list[slice]:
     """Cut n records into slices whose working arrays stay within the memory bound."""
-    step = _block_length(space)
+    step = max(1, _BLOCK // (8 * max(space.dim, math.prod(space.shape))))
     return [slice(start, start + step) for start in range(0, n, step)]
-
-
-def _block_length(space: Manifold) -> int:
-    """Return how many records a block holds."""
-    return max(1, _BLOCK // (8 * max(space.dim, math.prod(space.shape))))
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -192,65 +193,77 @@ def _checked(X: object, space: Manifold) -> Records:
 
 
 class _Problem(ABC):
-    """Points in a frame, and how a mean is found there and moved back."""
+    """Points in a frame, with weights that add up to 1, and how a mean is found there and moved back.
 
-    space: Manifold
-    frame: Manifold
-    anchor: Array
-    tol: float
-    n: int
+    Parameters
+    ----------
+    space : of the records
+    ball : the ball in whose frame they are, if there is one
+    anchor : the point of the space that is the frame's origin
+    n : how many points there are
+    tol : as it was given
+    """
+
+    weights: FloatArray | None = None  # None: all the same
+
+    def __init__(self, space: Manifold, ball: Ball | None, anchor: Array, n: int, tol: float | None) -> None:
+        self.space, self.ball, self.anchor, self.n = space, ball, anchor, n
+        self.frame = _frame_of(space, ball)
+        if ball is None:
+            self.tol = 1e-10 if tol is None else positive_float(tol, "tol")
+        else:
+            self.tol = public_tol(ball, n, tol)
 
     @abstractmethod
     def solve(self) -> Solved:
         """Return the mean in the frame, as a batch of one, with its residual and the number of iterations."""
 
     @abstractmethod
-    def to_user(self, points: Array) -> Array:
-        """Move points of the frame back to the space."""
+    def parts(self) -> Iterable[Array]:
+        """Return the points in several arrays, (b, *frame.shape) each."""
 
-    @abstractmethod
     def array(self) -> Array:
         """Return the points, (n, *frame.shape)."""
+        return np.concatenate(list(self.parts()))
 
-    @abstractmethod
-    def _weighted(self, at: Array) -> FloatArray:
-        """Return squared distances from a point of the frame, times weights that add up to 1."""
+    def to_user(self, points: Array) -> Array:
+        """Move points of the frame back to the space."""
+        if self.ball is not None:
+            return self.ball.pull_in(self.ball.from_frame(points))  # should rounding have left it
+        if self.space.is_flat:
+            return self.space.exp_coords(self.anchor, points)
+        return self.space.project(self.space.from_origin(self.anchor, points))
 
     def mean_squared_distance(self, about: object) -> float:
         """Return the mean squared distance to a point of the space, or to the mean."""
         if about is None:
             at = self.solve().points[0]
         else:
-            point = self.space.as_points(about, "about", batch=False)
-            move = self.space.log_coords if self.space.is_flat else self.space.to_origin
-            at = move(self.anchor, point)
-        return math.fsum(self._weighted(at))
+            at = self.space.into_frame(self.anchor, self.space.as_points(about, "about", batch=False))
+        squares = np.concatenate([self.frame.dist(at, part) for part in self.parts()]) ** 2
+        return math.fsum(squares / self.n if self.weights is None else squares * self.weights)
+
+
+def _frame_of(space: Manifold, ball: Ball | None) -> Manifold:
+    return ball.frame if ball is not None else Euclidean(space.dim) if space.is_flat else space
 
 
 class _InBall(_Problem):
     """Clipped records in the frame of a ball, each with the same weight."""
 
     def __init__(self, points: UnitPoints, tol: float | None) -> None:
-        self.ball, self.points, self.n = points.ball, points, len(points)
-        self.space, self.frame, self.anchor = self.ball.space, self.ball.frame, self.ball.center
-        self.tol = public_tol(self.ball, self.n, tol)
+        super().__init__(points.ball.space, points.ball, points.ball.center, len(points), tol)
+        self._points = points
 
     def solve(self) -> Solved:
-        return self.points.solved(self.tol)
+        return self._points.solved(self.tol)
 
-    def to_user(self, points: Array) -> Array:
-        # Into the ball, should rounding have left it.
-        return self.ball.pull_in(self.ball.from_frame(points))
-
-    def array(self) -> Array:
-        return self.points.array()
-
-    def _weighted(self, at: Array) -> FloatArray:
-        return self.points.each(lambda block: self.frame.dist(at, block)) ** 2 / self.n
+    def parts(self) -> Iterable[Array]:
+        return self._points.blocks()
 
 
 class _Weighted(_Problem):
-    """Points about a starting point, or in the frame of a ball, with weights that add up to 1."""
+    """Points about a starting point, or in the frame of a ball, with weights."""
 
     def __init__(
         self,
@@ -261,94 +274,56 @@ class _Weighted(_Problem):
         tol: float | None,
         max_iter: int,
     ) -> None:
-        self.space, self.ball, self.max_iter = records.space, ball, max_iter
-        space, share = self.space, _normalised(weights, len(records))
-        self.frame = ball.frame if ball is not None else Euclidean(space.dim) if space.is_flat else space
-        valid = records.array()
+        space, share = records.space, _normalised(weights, len(records))
+        frame, valid = _frame_of(space, ball), records.array()
         if ball is not None:
-            self.anchor = ball.center
+            anchor = ball.center
         else:
-            self.anchor = space.origin if space.is_flat else space.extrinsic_mean(valid, share)
-        points = np.empty((len(valid), *self.frame.shape), dtype=self.frame.dtype)
+            anchor = space.origin if space.is_flat else space.extrinsic_mean(valid, share)
+        points = np.empty((len(valid), *frame.shape), dtype=frame.dtype)
         for block in blocks(len(valid), space):
-            points[block] = self._in_frame(valid[block])
+            moved = space.into_frame(anchor, valid[block]) if ball is None else ball.into_frame(valid[block])
+            points[block] = moved
         if units is not None:
-            points, share = _average_units(self.frame, ball, points, units, weights, max_iter)
-        self.points, self.weights, self.n = points, share, len(points)
-        if ball is None:
-            self.tol = 1e-10 if tol is None else positive_float(tol, "tol")
-        else:
-            self.tol = public_tol(ball, len(points), tol)
-
-    def _in_frame(self, records: Array) -> Array:
-        if self.ball is not None:
-            return self.ball.into_frame(records)
-        move = self.space.log_coords if self.space.is_flat else self.space.to_origin
-        return move(self.anchor, records)
+            points, share = _average_units(frame, ball, points, units, weights, max_iter)
+        super().__init__(space, ball, anchor, len(points), tol)
+        self._points, self.weights, self._max_iter = points, share, max_iter
 
     def solve(self) -> Solved:
-        group = np.zeros(len(self.points), dtype=np.intp)
-        return solve_groups(self.frame, self.ball, self.points, self.weights, group, 1, self.tol, self.max_iter)
+        group = np.zeros(self.n, dtype=np.intp)
+        return solve_groups(self.frame, self.ball, self._points, self.weights, group, 1, self.tol, self._max_iter)
 
-    def to_user(self, points: Array) -> Array:
-        if self.ball is not None:
-            return self.ball.pull_in(self.ball.from_frame(points))
-        if self.space.is_flat:
-            return self.space.exp_coords(self.anchor, points)
-        return self.space.project(self.space.from_origin(self.anchor, points))
-
-    def array(self) -> Array:
-        return self.points
-
-    def _weighted(self, at: Array) -> FloatArray:
-        parts = [self.frame.dist(at, self.points[part]) for part in blocks(len(self.points), self.frame)]
-        return np.concatenate(parts) ** 2 * self.weights
+    def parts(self) -> Iterable[Array]:
+        return (self._points[part] for part in blocks(self.n, self.frame))
 
 
 class _Framed(_Problem):
     """Records of a curved space without a ball, which passes over them moved to a frame, where they stay."""
 
     def __init__(self, framed: RawFrame, space: Manifold, tol: float | None, max_iter: int) -> None:
-        self.space = self.frame = space
-        self.anchor, self.n, self.max_iter = framed.anchor, len(framed.stored), max_iter
-        self.tol = 1e-10 if tol is None else positive_float(tol, "tol")
-        self._stored, self._first = framed.stored, framed.first
+        super().__init__(space, None, framed.anchor, len(framed.stored), tol)
+        self._stored, self._first, self._max_iter = framed.stored, framed.first, max_iter
 
     def solve(self) -> Solved:
         stored, first = self._stored, self._first
-        return solve_groups(self.frame, None, stored, None, None, 1, self.tol, self.max_iter, first=first)
+        return solve_groups(self.frame, None, stored, None, None, 1, self.tol, self._max_iter, first=first)
 
-    def to_user(self, points: Array) -> Array:
-        return self.space.project(self.space.from_origin(self.anchor, points))
-
-    def array(self) -> Array:
-        return np.concatenate(list(unpacked(self.frame, self._stored)))
-
-    def _weighted(self, at: Array) -> FloatArray:
-        parts = [self.frame.dist(at, part) for part in unpacked(self.frame, self._stored)]
-        return np.concatenate(parts) ** 2 / self.n
+    def parts(self) -> Iterable[Array]:
+        return unpacked(self.frame, self._stored)
 
 
 class _Summed(_Problem):
     """Records of a flat space without a ball, whose sum one pass over them gave."""
 
     def __init__(self, records: Records, total: FloatArray, tol: float | None) -> None:
-        self.records, self.space, self.n = records, records.space, len(records)
-        self.frame, self.anchor = Euclidean(self.space.dim), self.space.origin
-        self.tol = 1e-10 if tol is None else positive_float(tol, "tol")
-        self._mean = total / self.n
+        super().__init__(records.space, None, records.space.origin, len(records), tol)
+        self._records, self._total = records, total
 
     def solve(self) -> Solved:
-        return Solved(self._mean[None], np.zeros(1), 0)
+        return Solved((self._total / self.n)[None], np.zeros(1), 0)
 
-    def to_user(self, points: Array) -> Array:
-        return self.space.exp_coords(self.anchor, points)
-
-    def array(self) -> Array:
-        return np.concatenate([self.space.log_coords(self.anchor, block) for _, block, _ in self.records.blocks()])
-
-    def _weighted(self, at: Array) -> FloatArray:
-        return self.frame.dist(at, self.array()) ** 2 / self.n
+    def parts(self) -> Iterable[Array]:
+        return (self.space.log_coords(self.anchor, block) for _, block, _ in self._records.blocks())
 
 
 def problem_of(

@@ -8,7 +8,7 @@ sums are exact, so that neither blocks nor order show in a bit of the result. No
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -40,16 +40,21 @@ class Made:
     points: UnitPoints
     clipped: int
     replaced: int
-    records: int = 0
-    ids: UnitIds | None = None
+    records: int
+    ids: UnitIds | None
 
 
 def made_from(records: Records, ball: Ball, ids: UnitIds | None = None) -> Made:
     """Return one point per unit in the ball's frame; without ids, every record is a unit."""
     refuse_too_many(len(records))
     with np.errstate(all="ignore"):  # a warning would tell about a single record
-        made = _made(records, ball, ids)
-    return replace(made, replaced=made.replaced + records.replaced, records=len(records), ids=ids)
+        if ids is None:
+            points, clipped, replaced = (_flat_records if ball.space.is_flat else _curved_records)(records, ball)
+        else:
+            require_ball(ball)
+            averages, clipped, replaced = (_flat_units if ball.space.is_flat else _curved_units)(records, ball, ids)
+            points = of_averages(averages, ball)
+    return Made(points, clipped, replaced + records.replaced, len(records), ids)
 
 
 def refuse_too_many(n: int) -> None:
@@ -60,15 +65,6 @@ def refuse_too_many(n: int) -> None:
             n=Public(n),
             most_records=Public(MOST_RECORDS),
         )
-
-
-def _made(records: Records, ball: Ball, ids: UnitIds | None) -> Made:
-    if ids is not None:
-        require_ball(ball)
-        maker = _flat_units if ball.space.is_flat else _curved_units
-        averages, clipped, replaced = maker(records, ball, ids)
-        return Made(of_averages(averages, ball), clipped, replaced)
-    return (_flat_records if ball.space.is_flat else _curved_records)(records, ball)
 
 
 def of_averages(averages: Array, ball: Ball) -> UnitPoints:
@@ -96,10 +92,10 @@ def made_by_class(records: Records, ball: Ball, label: Array, classes: int) -> t
 # -------------------------------------------------------------------- flat: sums are all that is kept
 
 
-def _flat_records(records: Records, ball: Ball) -> Made:
+def _flat_records(records: Records, ball: Ball) -> tuple[UnitPoints, int, int]:
     sums = flat_sum(ball)
     clipped, replaced = add_clipped(records, ball, sums)
-    return Made(UnitPoints(ball, "record", len(records), [here(records, ball)], sums), clipped, replaced)
+    return UnitPoints(ball, "record", len(records), [here(records, ball)], sums), clipped, replaced
 
 
 def here(records: Records, ball: Ball) -> Part:
@@ -118,11 +114,11 @@ def _flat_units(records: Records, ball: Ball, ids: UnitIds) -> tuple[FloatArray,
 # -------------------------------------------------------------------- curved: points are kept, or units solved
 
 
-def _curved_records(records: Records, ball: Ball) -> Made:
+def _curved_records(records: Records, ball: Ball) -> tuple[UnitPoints, int, int]:
     stored = room_for(ball, len(records), beside=records.raw)
     first = first_sum(ball)
     clipped, replaced = move_clipped(records, ball, stored, first)
-    return Made(UnitPoints.packed(stored, ball, "record", first), clipped, replaced)
+    return UnitPoints.packed(stored, ball, "record", first), clipped, replaced
 
 
 def _curved_units(records: Records, ball: Ball, ids: UnitIds) -> tuple[Array, int, int]:

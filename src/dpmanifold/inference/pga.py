@@ -265,9 +265,8 @@ class PrincipalComponents(FromRelease, format=FORMAT):
         X : points, (n, *space.shape): public ones, or those of whoever asks
         """
         mean, frame = self._squares.mean, self.ball.frame
-        points = self.space.as_points(X, "X", batch=True)
-        move = self.space.log_coords if self.space.is_flat else self.space.to_origin
-        return np.asarray(frame.log_coords(mean.at, move(self.ball.center, points)) @ self.directions.T)
+        points = self.space.into_frame(self.ball.center, self.space.as_points(X, "X", batch=True))
+        return np.asarray(frame.log_coords(mean.at, points) @ self.directions.T)
 
     # ---------------------------------------------------------------- for people and machines
 

@@ -195,9 +195,8 @@ class ConfidenceRegion(FromRelease, format=FORMAT):
         """Return whether points (..., *space.shape) are in the region, a boolean each."""
         space, frame = self.space, self.ball.frame
         points = space.as_points(q, "q")
-        move = space.log_coords if space.is_flat else space.to_origin
         center, covariance = self._in_chart
-        c = frame.log_coords(self._estimate.mean.base, move(self.ball.center, points)) - center
+        c = frame.log_coords(self._estimate.mean.base, space.into_frame(self.ball.center, points)) - center
         return np.asarray(squared_length(covariance, c) <= self.threshold)
 
     def axes(self) -> tuple[FloatArray, Array]:

@@ -202,8 +202,7 @@ class GeodesicRegression(FromRelease, format=FORMAT):
         t, points = self._t(x), self.space.as_points(q, "q")
         if points.shape[0] != len(t):
             raise InvalidArgumentError(f"q must hold one point for each of the {len(t)} values x, got {len(points)}.")
-        move = self.space.log_coords if self.space.is_flat else self.space.to_origin
-        residuals = self._fit.curve.residuals(move(self.ball.center, points), t)
+        residuals = self._fit.curve.residuals(self.space.into_frame(self.ball.center, points), t)
         band = self.band(x, simultaneous)
         lengths = [squared_length(covariance, e) for covariance, e in zip(band.covariance, residuals, strict=True)]
         return np.asarray(np.array(lengths) <= band.threshold)

@@ -221,6 +221,10 @@ class Manifold(PointSet):
         """
         return p
 
+    def into_frame(self, center: Array, q: Array) -> Array:
+        """Move points as a ball's frame has them: to coordinates at its centre on a flat space, else to the origin."""
+        return self.log_coords(center, q) if self.is_flat else self.to_origin(center, q)
+
     def out_of_frame(self, center: Array, q: Array) -> Array:
         """Move points of a ball's frame, about the origin, to the ball's place: each as its :meth:`canonical` array."""
         return self.canonical(self.project(self.from_origin(center, q)))
