@@ -22,20 +22,6 @@ _NONE, _YES, _NO = "none", "yes", "no"
 
 @final
 @dataclass(frozen=True)
-class Control:
-    """An option as a control of a form."""
-
-    field: str
-    kind: str
-    label: str
-    help: str
-    value: str
-    choices: list[tuple[str, str]]
-    mode: str
-
-
-@final
-@dataclass(frozen=True)
 class Typed:
     """What stands in the form of a plan.
 
@@ -96,9 +82,14 @@ class Typed:
         found += [("ball", self.ball)] if self.ball else []
         return found + sorted(self.chosen().items())
 
+    @property
+    def _named(self) -> dict[str, Option]:
+        """The options by their fields."""
+        return {_OPTION + option.name: option for option in self.query.options}
+
     def chosen(self) -> dict[str, str]:
         """Return the fields of options that differ from what is meant anyway."""
-        usual = {_OPTION + option.name: _text(option, option.default) for option in self.query.options}
+        usual = {name: _text(option, option.default) for name, option in self._named.items()}
         return {name: text for name, text in self.options.items() if name in usual and text.strip() != usual[name]}
 
     @property
@@ -120,39 +111,27 @@ class Typed:
 
     def values(self) -> dict[str, Any]:
         """Return the options that were chosen, as values."""
-        typed = self.chosen()
-        named = {_OPTION + option.name: option for option in self.query.options}
-        return {named[name].name: _value(named[name], text.strip()) for name, text in typed.items()}
+        chosen = [(self._named[name], text.strip()) for name, text in self.chosen().items()]
+        return {option.name: _value(option, text) for option, text in chosen}
 
-    def controls(self) -> list[Control]:
-        """Return the options as controls, with what was typed."""
-        found = []
-        for option in self.query.options:
-            field = _OPTION + option.name
-            text = self.options.get(field, _text(option, option.default))
-            choices = _choices(option)
-            found.append(
-                Control(field, "choice" if choices else "text", option.label, option.help, text, choices,
-                        {"number": "decimal", "fraction": "decimal", "whole": "numeric"}.get(option.kind, "text"))
-            )  # fmt: skip
-        return found
+    def controls(self) -> list[tuple[Option, str, list[tuple[str, str]], str]]:
+        """Return the options, with what was typed, what can be chosen, and what kind of keyboard that takes."""
+        return [
+            (option, self.options.get(_OPTION + option.name, _text(option, option.default)), _choices(option),
+             {"number": "decimal", "fraction": "decimal", "whole": "numeric"}.get(option.kind, "text"))
+            for option in self.query.options
+        ]  # fmt: skip
 
     def words(self) -> list[tuple[str, str]]:
         """Return the options that were chosen, for people."""
-        options = {_OPTION + option.name: option for option in self.query.options}
-        found = [(options[name].label, dict(_choices(options[name])).get(text, text))
-                 for name, text in self.chosen().items()]  # fmt: skip
+        found = [_worded(self._named[name], text) for name, text in self.chosen().items()]
         return found + ([("In the released ball", self.ball)] if self.ball else [])
 
 
 def option_words(statistic: str, chosen: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return the options of a question that was asked, for people."""
     known = {option.name: option for option in query_named(statistic).options}
-    found = []
-    for name, value in chosen.items():
-        text = _text(known[name], value)
-        found.append((known[name].label, dict(_choices(known[name])).get(text, text)))
-    return found
+    return [_worded(known[name], _text(known[name], value)) for name, value in chosen.items()]
 
 
 def address(path: str, fields: list[tuple[str, str]]) -> str:
@@ -164,6 +143,10 @@ def kinds(typed: Typed, path: str) -> list[tuple[str, str, str]]:
     """Return the kinds of promise with their words, and the address of the same plan with each."""
     kept = [(name, text) for name, text in typed.fields if name not in ("kind", "amount", "delta")]
     return [(kind, words, address(path, [*kept, ("kind", kind)])) for kind, words in KIND_WORDS.items()]
+
+
+def _worded(option: Option, text: str) -> tuple[str, str]:
+    return option.label, dict(_choices(option)).get(text, text)
 
 
 def _choices(option: Option) -> list[tuple[str, str]]:

@@ -8,7 +8,7 @@ from starlette.routing import Route
 
 from dpmanifold.service.person import AUDITOR
 from dpmanifold.service.web.answers import download
-from dpmanifold.service.web.pages.showing import show
+from dpmanifold.service.web.pages.showing import after_in, show
 from dpmanifold.service.web.sessions import desk
 
 _EVENTS = 100
@@ -25,8 +25,7 @@ def auditor(request: Request) -> Response:
 
 def events(request: Request) -> Response:
     """Show a page of the audit log."""
-    after = request.query_params.get("after", "")
-    start = int(after) if after.isascii() and after.isdigit() and len(after) < 18 else 0
+    start = after_in(request)
     found = desk(request).events(start, _EVENTS)
     more = found[-1].seq if len(found) == _EVENTS else None
     return show(request, "events.html", title="Audit log", events=found, more=more, start=start)

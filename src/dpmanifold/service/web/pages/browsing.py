@@ -10,7 +10,7 @@ from dpmanifold.service.person import ANALYST
 from dpmanifold.service.views import DataSetView, PriceView
 from dpmanifold.service.web.pages import pictures
 from dpmanifold.service.web.pages.asking import USUAL, Typed
-from dpmanifold.service.web.pages.showing import show, tried
+from dpmanifold.service.web.pages.showing import after_in, show, tried
 from dpmanifold.service.web.sessions import desk, signed_in
 from dpmanifold.stats.query import query_named
 
@@ -40,8 +40,7 @@ def _example(request: Request, one: DataSetView) -> PriceView | None:
 
 def history(request: Request) -> Response:
     """Show what used a cap up."""
-    after = request.query_params.get("after", "")
-    start = int(after) if after.isascii() and after.isdigit() and len(after) < 18 else 0
+    start = after_in(request)
     found = desk(request).history(request.path_params["population"], after=start, limit=_LINES)
     picture = pictures.history(found.lines) if found.lines else ""
     return show(

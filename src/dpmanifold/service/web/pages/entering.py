@@ -7,12 +7,19 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from dpmanifold.service.errors import NotSignedIn, TooMany
-from dpmanifold.service.web.pages.showing import Problem, show_start
+from dpmanifold.service.web.pages.showing import Problem, show
 from dpmanifold.service.web.security import address
-from dpmanifold.service.web.sessions import current, form, local_path, see_other, service_of, sign_in, sign_out
+from dpmanifold.service.web.sessions import (
+    current,
+    form,
+    local_path,
+    see_other,
+    service_of,
+    sign_in,
+    sign_out,
+    start_page,
+)
 from dpmanifold.service.web.sessions import start_form as typed_before
-
-_TITLE = "Sign in"
 
 
 def login(request: Request) -> Response:
@@ -20,7 +27,13 @@ def login(request: Request) -> Response:
     target = local_path(request.query_params.get("next"))
     if current(request) is not None:
         return see_other(target)
-    return show_start(request, "login.html", title=_TITLE, next=target, typed={"name": ""})
+    return _page(request, target)
+
+
+def _page(request: Request, target: str, problem: Problem | None = None, name: str = "") -> Response:
+    return show(
+        request, "login.html", problem=problem, render=start_page, title="Sign in", next=target, typed={"name": name}
+    )
 
 
 def enter(request: Request) -> Response:
@@ -30,10 +43,7 @@ def enter(request: Request) -> Response:
     try:
         actor = service_of(request).accounts.signed(name, fields.get("password", ""), address(request))
     except (NotSignedIn, TooMany) as problem:
-        response = show_start(
-            request, "login.html", problem=Problem(str(problem), problem.status), title=_TITLE, next=target,
-            typed={"name": name[:64]},
-        )  # fmt: skip
+        response = _page(request, target, Problem(str(problem), problem.status), name[:64])
         if isinstance(problem, TooMany):
             response.headers["retry-after"] = str(max(1, problem.retry_after))
         return response

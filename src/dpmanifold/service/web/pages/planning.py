@@ -99,17 +99,16 @@ def plan(request: Request) -> Response:
     """Show what to expect; without a query, of the first statistic at a usual promise."""
     at = desk(request)
     one = at.dataset(ref_of(request))
-    fields = dict(request.query_params)
-    typed, problem = tried(lambda: Typed.read(fields, one.statistics[0]))
-    if typed is None:
-        typed = Typed.read({}, one.statistics[0])
+    first = one.statistics[0]
+    said, problem = tried(lambda: Typed.read(dict(request.query_params), first))
+    typed = said or Typed.read({}, first)
     question, wrong = tried(typed.question)
     found, refused = (None, None) if question is None else tried(lambda: at.plan(one.ref, question))
     problem = problem or wrong or refused
     shown = _expected(at, one, typed, question, found) if question is not None and found is not None else _NOTHING
     path = f"/plan/{one.ref}"
-    kept = [entry for entry in typed.fields if entry[0] != "statistic"]
-    statistics = [(name, query_named(name).title, address(path, [("statistic", name), *_promise_only(kept)]))
+    promise = [(name, text) for name, text in typed.fields if name in ("kind", "amount", "delta")]
+    statistics = [(name, query_named(name).title, address(path, [("statistic", name), *promise]))
                   for name in one.statistics]  # fmt: skip
     return show(
         request, "plan.html", problem=problem, title=f"Plan: {one.ref}", one=one, typed=typed, query=typed.query,
@@ -137,7 +136,7 @@ def _expected(at: Desk, one: DataSetView, typed: Typed, question: Question, foun
         "picture": head.picture,
         "price": price,
         "price_problem": None if unpaid is None else unpaid.text,
-        "meaning": _meaning(question),
+        "meaning": [in_plain_words(question.privacy), question.privacy.describe()],
         "cautions": cautions(question.privacy, one.n),
     }
 
@@ -152,11 +151,9 @@ def _needed(
     wanted, problem = tried(lambda: at.needed(one.ref, question, number_in({"error": typed.error}, "error")))
     if wanted is None:
         return {**asked, "needed_problem": problem.text if problem else ""}
-    promise = promise_from_json(wanted["needed_promise"])
-    texts = {name: str(value) for name, value in promise.stated.items()}
+    amounts = map(str, promise_from_json(wanted["needed_promise"]).stated.values())
     kept = [entry for entry in typed.fields if entry[0] not in ("amount", "delta")]
-    changed = [("amount", next(iter(texts.values()))), *(("delta", texts[key]) for key in texts if key == "delta")]
-    where = address(f"/plan/{one.ref}", [*kept, *changed])
+    where = address(f"/plan/{one.ref}", [*kept, *zip(("amount", "delta"), amounts, strict=False)])
     return {**asked, "needed": {"promise": wanted["needed_promise"], "units": wanted["needed_units"], "address": where}}
 
 
@@ -170,10 +167,6 @@ def _curve_address(path: str, typed: Typed) -> str:
     return address(f"{path}/curve.json", [entry for entry in typed.fields if entry[0] != "amount"])
 
 
-def _promise_only(fields: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    return [(name, text) for name, text in fields if name in ("kind", "amount", "delta")]
-
-
 def _place(amount: str) -> int:
     """Return where on the slider an amount is, or the nearest to it."""
     try:
@@ -181,10 +174,6 @@ def _place(amount: str) -> int:
     except ValueError:
         wanted = 0.0
     return min(range(len(GRID)), key=lambda place: abs(float(GRID[place]) / max(wanted, 1e-12) - 1))
-
-
-def _meaning(question: Question) -> list[str]:
-    return [in_plain_words(question.privacy), question.privacy.describe()]
 
 
 @in_turn(CURVE)
@@ -246,7 +235,7 @@ def _price_page(request: Request, one: DataSetView, typed: Typed, key: str, prob
         request, "confirm.html", problem=problem or wrong or refused, title=f"Price: {one.ref}", one=one, typed=typed,
         query=typed.query, price=price, key=key, known=known, chosen=typed.words(), verdict=verdict,
         fields=[("data", one.ref), *typed.fields], plan_address=address(f"/plan/{one.ref}", typed.fields),
-        meaning=[] if question is None else _meaning(question)[:1],
+        meaning=[] if question is None else [in_plain_words(question.privacy)],
     )  # fmt: skip
 
 

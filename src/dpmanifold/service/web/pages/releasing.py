@@ -12,11 +12,9 @@ from starlette.routing import Route
 from dpmanifold.ball import Ball
 from dpmanifold.result import Result
 from dpmanifold.service.person import ANALYST
-from dpmanifold.service.views import ReleaseView
 from dpmanifold.service.web.answers import as_json, document, download, picture
 from dpmanifold.service.web.pages.asking import option_words
 from dpmanifold.service.web.pages.showing import show
-from dpmanifold.service.web.pages.words import exact
 from dpmanifold.service.web.sessions import desk, signed_in
 
 _ON_A_PAGE = 50
@@ -36,42 +34,23 @@ def release(request: Request) -> Response:
     at = desk(request)
     found = at.release(request.path_params["release"])
     answer = at.answer(found.id) if found.state == "released" else None
-    waits = found.state == "pending"
+    wait = max(1, min(_LONGEST_WAIT, math.ceil(found.seconds or 1.0)))
     return show(
         request, "release.html", title=f"{found.title} of {found.ref}", release=found, answers=_facts(answer),
-        chosen=option_words(found.statistic, found.options), receipt=_receipt(found), as_array=_is_array(answer),
-        refresh=_wait(found.seconds) if waits else None,
+        chosen=option_words(found.statistic, found.options), as_array=_is_array(answer),
+        refresh=wait if found.state == "pending" else None,
     )  # fmt: skip
 
 
 def _facts(answer: Any) -> list[tuple[str, list[tuple[str, str]]]]:
     """Return what an answer says, by class where there are classes."""
-    if answer is None:
-        return []
-    if isinstance(answer, Result):
-        return [("", answer.facts())]
-    return [(str(name), one.facts()) for name, one in answer.items()]
+    by_class = {"": answer} if isinstance(answer, Result) else answer or {}
+    return [(str(name), one.facts()) for name, one in by_class.items()]
 
 
 def _is_array(answer: Any) -> bool:
     value = answer.number_or_array if isinstance(answer, Result) else None
     return value is not None and not isinstance(value, Ball)
-
-
-def _receipt(found: ReleaseView) -> list[tuple[str, str]]:
-    if found.receipt is None:
-        return []
-    return [
-        ("Ledger", str(found.receipt["ledger"])),
-        ("Entry", str(found.receipt["sequence"])),
-        ("Hash", str(found.receipt["hash"])),
-        ("Population", str(found.receipt["population"])),
-        ("Spent after", exact(found.receipt["spent"])),
-    ]
-
-
-def _wait(seconds: float | None) -> int:
-    return max(1, min(_LONGEST_WAIT, math.ceil(seconds or 1.0)))
 
 
 def state(request: Request) -> Response:

@@ -14,9 +14,10 @@ from dpmanifold.service.errors import Forbidden, NotFound, NotSignedIn, ServiceE
 from dpmanifold.service.questions import promise_from_json
 from dpmanifold.service.web.answers import planning
 from dpmanifold.service.web.pages.words import SYMBOLS, in_form
-from dpmanifold.service.web.sessions import page, start_page
+from dpmanifold.service.web.sessions import page
 
 T = TypeVar("T")
+Render = Callable[..., HTMLResponse]
 
 
 class Problem(NamedTuple):
@@ -26,18 +27,12 @@ class Problem(NamedTuple):
     status: int
 
 
-def show(request: Request, template: str, *, problem: Problem | None = None, **context: Any) -> HTMLResponse:
+def show(
+    request: Request, template: str, *, problem: Problem | None = None, render: Render = page, **context: Any
+) -> HTMLResponse:
     """Render a template; one with a problem has that problem's status."""
-    status = 200 if problem is None else problem.status
-    said = None if problem is None else problem.text
-    return page(request, template, status=status, problem=said, **context)
-
-
-def show_start(request: Request, template: str, *, problem: Problem | None = None, **context: Any) -> HTMLResponse:
-    """Render a page for somebody who has not signed in."""
-    status = 200 if problem is None else problem.status
-    said = None if problem is None else problem.text
-    return start_page(request, template, status=status, problem=said, **context)
+    text, status = (None, 200) if problem is None else problem
+    return render(request, template, status=status, problem=text, **context)
 
 
 def tried(make: Callable[[], T]) -> tuple[T | None, Problem | None]:
@@ -69,6 +64,12 @@ def number_in(fields: Mapping[str, str], name: str) -> float:
         return float(text)
     except ValueError:
         raise InvalidArgumentError(f"{name} must be a number, got {text[:40]!r}.") from None
+
+
+def after_in(request: Request) -> int:
+    """Return the number behind which a page of a long list starts."""
+    after = request.query_params.get("after", "")
+    return int(after) if after.isascii() and after.isdigit() and len(after) < 18 else 0
 
 
 def whole_in(fields: Mapping[str, str], name: str) -> int:

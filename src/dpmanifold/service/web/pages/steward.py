@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from starlette.requests import Request
@@ -11,7 +11,6 @@ from starlette.routing import Route
 
 from dpmanifold.service.desk import Desk
 from dpmanifold.service.person import STEWARD
-from dpmanifold.service.views import PopulationView
 from dpmanifold.service.web.pages.asking import address
 from dpmanifold.service.web.pages.browsing import ref_of
 from dpmanifold.service.web.pages.showing import Problem, number_in, show, tried, typed_promise
@@ -27,21 +26,23 @@ _DONE = {
     "refused": "Refused. Nothing was spent.",
 }
 _FIRST = {"name": "", "unit": "participant", "kind": "GDP", "amount": "", "delta": "1e-6", "account": "", "reason": ""}
+_NO_PROBLEMS: Mapping[str, Problem] = {}
 
 
-def steward(request: Request) -> Response:
+def steward(request: Request, problems: Mapping[str, Problem] = _NO_PROBLEMS, typed: Any = _FIRST) -> Response:
     """Show what waits for a decision, populations and registrations."""
-    return _overview(request)
-
-
-def _overview(request: Request, problems: dict[str, Problem] | None = None, typed: Any = _FIRST) -> Response:
     at = _steward(request)
-    found = problems or {}
-    return show(
-        request, "steward.html", problem=next(iter(found.values()), None), title="Steward", waiting=at.waiting(),
-        populations=at.populations(), registrations=at.registrations()[:20], problems=_texts(found), typed=typed,
-        done=_DONE.get(request.query_params.get("done", "")),
+    return _shown(
+        request, "steward.html", problems, title="Steward", waiting=at.waiting(), populations=at.populations(),
+        registrations=at.registrations()[:20], typed=typed,
     )  # fmt: skip
+
+
+def _shown(request: Request, template: str, problems: Mapping[str, Problem], **context: Any) -> Response:
+    """Show a page of several forms, each with its problem beside it, and what was done before."""
+    texts = {name: problem.text for name, problem in problems.items()}
+    done = _DONE.get(request.query_params.get("done", ""))
+    return show(request, template, problem=next(iter(problems.values()), None), problems=texts, done=done, **context)
 
 
 def make_population(request: Request) -> Response:
@@ -55,96 +56,77 @@ def make_population(request: Request) -> Response:
     )
     if made is None:
         assert problem is not None
-        return _overview(request, {"made": problem}, {**_FIRST, **fields})
+        return steward(request, {"made": problem}, {**_FIRST, **fields})
     return see_other(address(f"/steward/populations/{made.name}", [("done", "made")]))
 
 
-def population(request: Request) -> Response:
+def population(request: Request, problems: Mapping[str, Problem] = _NO_PROBLEMS, typed: Any = _FIRST) -> Response:
     """Show one population: its cap, grants, data sets and their terms."""
-    return _population(request)
-
-
-def _population(request: Request, problems: dict[str, Problem] | None = None, typed: Any = _FIRST) -> Response:
     at = _steward(request)
     one = at.population(request.path_params["population"])
-    found = problems or {}
-    return show(
-        request, "population.html", problem=next(iter(found.values()), None), title=one.name, one=one,
-        analysts=[(name, name) for name in at.analysts()], slots=_own_slots(one),
-        problems=_texts(found), typed=typed, done=_DONE.get(request.query_params.get("done", "")),
-    )  # fmt: skip
+    # As they are typed; empty where the service works them out.
+    slots = {data.name: "" if data.own_slot is None else f"{data.own_slot:g}" for data in one.datasets}
+    analysts = [(name, name) for name in at.analysts()]
+    return _shown(
+        request, "population.html", problems, title=one.name, one=one, analysts=analysts, slots=slots, typed=typed
+    )
 
 
 def raise_cap(request: Request) -> Response:
     """Raise a cap, with a reason."""
-    name = request.path_params["population"]
-    return _changed(
-        request,
-        "cap",
-        lambda at, fields: at.raise_cap(name, typed_promise(fields), fields.get("reason", "").strip()),
-    )
+    return _changed(request, "cap", lambda at, name, fields: at.raise_cap(name, typed_promise(fields), _reason(fields)))
 
 
 def grant(request: Request) -> Response:
     """Grant an analyst a share."""
-    name = request.path_params["population"]
 
-    def granted(at: Desk, fields: dict[str, str]) -> object:
-        return at.grant(name, fields.get("account", ""), typed_promise(fields), fields.get("reason", "").strip())
+    def granted(at: Desk, name: str, fields: dict[str, str]) -> object:
+        return at.grant(name, fields.get("account", ""), typed_promise(fields), _reason(fields))
 
     return _changed(request, "grant", granted)
 
 
 def terms(request: Request) -> Response:
     """Set the terms of a data set."""
-    ref = ref_of(request)
 
-    def settled(at: Desk, fields: dict[str, str]) -> bool:
+    def settled(at: Desk, _: str, fields: dict[str, str]) -> object:
         slot = number_in(fields, "slot") if fields.get("slot", "").strip() else None
         note = fields.get("note", "").replace("\r\n", "\n").strip()
-        at.set_terms(ref, approval=fields.get("approval") == "yes", slot=slot, note=note)
-        return True
+        return at.set_terms(ref_of(request), approval=fields.get("approval") == "yes", slot=slot, note=note)
 
     return _changed(request, "terms", settled, f"terms-{request.path_params['name']}")
 
 
 def resume(request: Request) -> Response:
     """Let a population be asked about again, of which a release was lost."""
-    name = request.path_params["population"]
-
-    def resumed(at: Desk, fields: dict[str, str]) -> bool:
-        at.resume(name, fields.get("reason", "").strip())
-        return True
-
-    return _changed(request, "resume", resumed, "resume")
+    return _changed(request, "resume", lambda at, name, fields: at.resume(name, _reason(fields)))
 
 
-def _own_slots(one: PopulationView) -> dict[str, str]:
-    """Return the slots that a steward has set, as they are typed; empty where the service works them out."""
-    return {data.name: "" if data.own_slot is None else f"{data.own_slot:g}" for data in one.datasets}
+def _reason(fields: dict[str, str]) -> str:
+    return fields.get("reason", "").strip()
 
 
 def _changed(
-    request: Request, what: str, change: Callable[[Desk, dict[str, str]], object], place: str | None = None
+    request: Request, what: str, change: Callable[[Desk, str, dict[str, str]], object], place: str = ""
 ) -> Response:
     """Change something about a population, and show it again: with the problem beside its form where there is one."""
     fields = form(request)
-    at = _steward(request)
-    _, problem = tried(lambda: change(at, fields))
+    at, name = _steward(request), request.path_params["population"]
+    _, problem = tried(lambda: change(at, name, fields))
     if problem is not None:
-        return _population(request, {place or what: problem}, {**_FIRST, **fields, "form": place or what})
-    return see_other(address(f"/steward/populations/{request.path_params['population']}", [("done", what)]))
+        return population(request, {place or what: problem}, {**_FIRST, **fields})
+    return see_other(address(f"/steward/populations/{name}", [("done", what)]))
 
 
 def decide(request: Request) -> Response:
     """Approve or refuse what an analyst asked for."""
     fields = form(request)
     at = _steward(request)
-    release, reason = request.path_params["release"], fields.get("reason", "").strip()
+    release, reason = request.path_params["release"], _reason(fields)
     approves = fields.get("decision") == "approve"
     _, problem = tried(lambda: at.approve(release, reason) if approves else at.refuse(release, reason))
     if problem is not None:
-        return _overview(request, {release: problem}, {**_FIRST, "reason": reason})
+        return steward(request, {release: problem}, {**_FIRST, "reason": reason})
     return see_other(address("/steward", [("done", "approved" if approves else "refused")]))
 
 
@@ -152,10 +134,6 @@ def _steward(request: Request) -> Desk:
     at = desk(request)
     at.require(STEWARD)
     return at
-
-
-def _texts(problems: dict[str, Problem]) -> dict[str, str]:
-    return {name: problem.text for name, problem in problems.items()}
 
 
 ROUTES = [

@@ -205,20 +205,10 @@ def matrix(value: Any) -> Markup:
     return Markup(f'<table class="matrix"><tbody>{rows}</tbody></table>')
 
 
-def state_words(state: str) -> str:
-    """Return a state in words."""
-    return STATE_WORDS.get(state, state)
-
-
-def symbol(kind: str) -> str:
-    """Return the name of the amount of a kind of promise."""
-    return SYMBOLS[kind]
-
-
 WORDS: dict[str, Any] = {
     "amount": amount, "exact": exact, "number": number, "percent": percent, "bounded": bounded, "when": when,
     "seconds_words": seconds_words, "units": units, "more_words": more_words, "space_words": space_words,
-    "row_words": row_words, "matrix": matrix, "state_words": state_words, "symbol": symbol,
+    "row_words": row_words, "matrix": matrix, "state_words": STATE_WORDS, "symbols": SYMBOLS,
     "in_form": in_form, "kind_choices": list(KIND_WORDS.items()),
 }  # fmt: skip
 """What templates call."""
