@@ -122,13 +122,13 @@ def of_extrinsic_mean(ball: Ball, n: int) -> Sensitivity:
     (0.006816, 0.01)
     """
     n = _checked(ball, n, "tight", whole=True)
-    bounds, r = ball.space.extrinsic, ball.effective_radius
-    if bounds is None:
+    embedding = ball.frame.embedding(ball.radius)
+    if embedding is None:
         raise InvalidArgumentError(
             "`ball` must lie in a sphere or in the planar shapes for an extrinsic mean, got one in "
             f"{ball.space!r}. Ask for the tangent mean, which every space has."
         )
-    return _of_average(bounds.diameter(r), bounds.rounding(r, _blocked(n)), n, "extrinsic mean")
+    return _of_average(embedding.diameter, embedding.rounding(_blocked(n)), n, "extrinsic mean")
 
 
 def of_average(

@@ -5,23 +5,13 @@ The distance is the angle of the rotation between. The 3-sphere of radius 2 with
 """
 
 import math
-from dataclasses import replace
 
 import numpy as np
 
 from dpmanifold.errors import Message
-from dpmanifold.manifolds import Manifold
-from dpmanifold.manifolds.areas import sphere_area
 from dpmanifold.manifolds.base import EPS, POINT_TOLERANCE
-from dpmanifold.manifolds.vectors import (
-    complete_basis,
-    constant_curvature_operator,
-    log_sinc,
-    rank_one_diameter,
-    u_cot_u,
-    unit_direction,
-    vector_norm,
-)
+from dpmanifold.manifolds.constant_curvature import ConstantCurvature
+from dpmanifold.manifolds.vectors import unit_direction, vector_norm
 
 
 def times(p, q):
@@ -43,14 +33,14 @@ def positive(q):
     return np.where(first < 0, -q, q)
 
 
-class Rotations(Manifold):
+class Rotations(ConstantCurvature):
     """Unit quaternions (4,), up to their sign."""
 
     dim, shape, origin = 3, (4,), np.array([1.0, 0.0, 0.0, 0.0])
-    curvature = (0.25, 0.25)
+    curvature, unit = (0.25, 0.25), 2.0
     injectivity_radius = diameter = math.pi
     is_flat = is_hadamard = False
-    has_gaussian = True  # a compact group with a bi-invariant metric
+    gaussian_proof = "normal-homogeneous"  # a compact group with a bi-invariant metric
     example = ()
 
     def _arguments(self):
@@ -100,26 +90,6 @@ class Rotations(Manifold):
     def vector(self, p, c):
         c = self._coordinates(c)
         return times(self._array(p), np.concatenate([np.zeros((*c.shape[:-1], 1)), c / 2], axis=-1))
-
-    def sphere_area(self):
-        return replace(sphere_area(3, 2.0), end=math.pi)
-
-    def log_volume_density(self, c):
-        t = vector_norm(self._coordinates(c))
-        return np.where(t < math.pi, 2 * log_sinc(t / 2), -np.inf)
-
-    def hessian_spectrum(self, c):
-        c = self._coordinates(c)
-        length = vector_norm(c)
-        values = np.ones(c.shape)
-        values[..., 1:] = u_cot_u(length / 2)[..., None]
-        return values, complete_basis(unit_direction(c, length))
-
-    def hessian_diameter(self, distance):
-        return rank_one_diameter(3) * (1 - self.hessian_bounds(distance)[0])
-
-    def curvature_operator(self, second_moment):
-        return constant_curvature_operator(0.25, second_moment)
 
     def dist_error(self, center, radius):
         return 64 * EPS

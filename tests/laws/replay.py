@@ -1,10 +1,10 @@
 """What a private call tells about two neighbouring data sets, draw by draw and exactly: no histogram, no confidence.
 
 Every exact draw of the library is a vector plus noise (`noise.exact.noisy_vector`), a choice among radii
-(`noise.exact.likeliest`) or a point drawn about a point of a curved space (`riemannian_point`). The call is made on the
-first data set; what was hidden in each draw, its law, scale and grid, and its outcome are written down. Then it is made
-on the second with the same outcomes in place of draws, so that whatever later steps choose (a centre, a radius, a
-shape) is chosen alike. Laws, scales and grids must now be the same, as they may depend on outcomes alone; and how far
+(`noise.exact.likeliest`) or a point drawn about a point of a curved space (`DistanceSampler.draw`). The call is made
+on the first data set; what was hidden in each draw, its law, scale and grid, and its outcome are written down. Then it
+is made on the second with the same outcomes in place of draws, so that whatever later steps choose (a centre, a radius,
+a shape) is chosen alike. Laws, scales and grids must now be the same, as they may depend on outcomes alone; and how far
 apart the hidden things are, in units of the scale, is all that a draw tells.
 """
 
@@ -15,7 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from dpmanifold.noise import exact, exact_curved, exact_hadamard
+from dpmanifold.noise import exact
+from dpmanifold.noise.exact_samplers import DistanceSampler
 
 FLAT, CURVED, CHOICE = "flat", "curved", "choice"
 
@@ -82,9 +83,9 @@ def _called(call, records, monkeypatch, outcomes):
         return spy
 
     def point(true):
-        def spy(space, mean, law, scale, grid, source):
-            public = (CURVED, law, scale, grid, space)
-            return written(public, mean, lambda: true(space, mean, law, scale, grid, source))
+        def spy(sampler, mean, scale, grid, source):
+            public = (CURVED, sampler.law, scale, grid, sampler.space)
+            return written(public, mean, lambda: true(sampler, mean, scale, grid, source))
 
         return spy
 
@@ -98,10 +99,9 @@ def _called(call, records, monkeypatch, outcomes):
     spies = [
         ("noisy_vector", exact.noisy_vector, vector),
         ("likeliest", exact.likeliest, choice),
-        ("riemannian_point", exact_curved.riemannian_point, point),
-        ("riemannian_point", exact_hadamard.riemannian_point, point),
     ]
     with monkeypatch.context() as patched:
+        patched.setattr(DistanceSampler, "draw", point(DistanceSampler.draw))
         for module in [module for name, module in sys.modules.items() if name.startswith("dpmanifold")]:
             for name, true, spied in spies:
                 if getattr(module, name, None) is true:

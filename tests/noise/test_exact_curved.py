@@ -14,18 +14,21 @@ import pytest
 from flint import ctx
 from scipy import stats
 
-from dpmanifold import Hyperbolic, InvalidArgumentError, KendallShapes, Sphere
+from dpmanifold import InvalidArgumentError, KendallShapes, Sphere
+from dpmanifold.manifolds import kendall
 from dpmanifold.noise import (
     RandomSource,
     RiemannianGaussian,
     RiemannianLaplace,
     SimulationSource,
     SystemSource,
-    exact_curved,
+    exact_radii,
+    exact_samplers,
     grid_of,
     lazy,
 )
-from dpmanifold.noise.exact_curved import acceptance, place_point, riemannian_point, usable
+from dpmanifold.noise.exact_radii import ClosedRadius, WideCircle, exact_radius
+from laws.exact import acceptance, place_point, riemannian_point, usable
 from laws.fit import ALARM, assert_fits, rejects
 
 LAWS = {"laplace": RiemannianLaplace, "gaussian": RiemannianGaussian}
@@ -99,9 +102,9 @@ def test_the_radius_of_flat_space_is_caught(space, law, monkeypatch):
 
     assert_fits(radii(), cdf)
     end = math.pi / 2 if isinstance(space, KendallShapes) else math.pi
-    flat = dataclasses.replace(exact_curved._radial_of(space, law, scale), contact=0.0)
-    monkeypatch.setattr(exact_curved, "_radial_of", lambda *arguments: flat)
-    monkeypatch.setattr(exact_curved._Radial, "accepted", lambda self, uniforms: bool(self.angle(uniforms) < end))
+    flat = dataclasses.replace(exact_radius(space, law, scale), contact=0.0)
+    monkeypatch.setattr(exact_samplers, "exact_radius", lambda *arguments: flat)
+    monkeypatch.setattr(ClosedRadius, "accepted", lambda self, uniforms: bool(self.angle(uniforms) < end))
     assert rejects(radii(), cdf)
 
 
@@ -113,12 +116,12 @@ def test_law_does_not_depend_on_the_point_of_contact(space, law):
     The product of acceptance and the proposal's ceiling is the target's mass, whatever the contact.
     """
     scale = scale_for(space, law)
-    radial = exact_curved._radial_of(space, law, scale)
+    radial = exact_radius(space, law, scale)
 
     def mass(contact):
         made = dataclasses.replace(radial, contact=contact)
-        descent, inverse = float(made._descent()), radial.radius / radial.scale
-        height = float(made._height(exact_curved.arb(contact))) if contact > 0 else 0.0
+        descent, inverse = float(made._descent()), radial.facts.unit / radial.scale
+        height = float(made._height(exact_radii.arb(contact))) if contact > 0 else 0.0
         if law == "gaussian":
             log_ceiling = height + descent * contact**2 - radial.dim / 2 * math.log(inverse**2 + 2 * descent)
         else:
@@ -147,7 +150,7 @@ def test_numbers_do_not_tell_the_phase_of_the_footpoint(n, monkeypatch):
         scale = scale_for(space, law)
         first, second = (numbers_of(space, p, law, scale, n, s) for p, s in ((footpoint, 6), (turned, 7)))
         assert worst_pvalue(first, second) > ALARM
-    monkeypatch.setattr(exact_curved, "_aligned", lambda z, origin: z)
+    monkeypatch.setattr(kendall, "_aligned", lambda z, origin: z)
     first, second = (numbers_of(space, p, "laplace", 0.1, 1500, s) for p, s in ((footpoint, 6), (turned, 7)))
     assert worst_pvalue(first, second) < ALARM
 
@@ -185,7 +188,7 @@ def test_where_the_footpoints_landmarks_are_centred_and_how_long_it_is_do_not_ma
 @pytest.mark.parametrize("space", SPACES, ids=repr)
 def test_acceptance_is_what_happens(space, law):
     scale = scale_for(space, law, radius=4.0)
-    radial = exact_curved._radial_of(space, law, scale)
+    radial = exact_radius(space, law, scale)
     source, n = SimulationSource(12), 4000
     taken = 0
     with lazy.precision_kept():
@@ -224,7 +227,7 @@ def test_wide_noise_on_a_circle_has_its_law(law, monkeypatch):
     for scale in (2.2, 1e6):
         assert_fits(distances(scale, 11), LAWS[law](circle, footpoint, scale).radius.cdf)
     cdf = LAWS[law](circle, footpoint, 2.2).radius.cdf
-    monkeypatch.setattr(exact_curved._WideCircle, "accepted", lambda self, uniforms: True)
+    monkeypatch.setattr(WideCircle, "accepted", lambda self, uniforms: True)
     assert rejects(distances(2.2, 12), cdf)
 
 
@@ -269,7 +272,7 @@ class Scripted(RandomSource):
 def test_acceptance_undecided_at_first_is_refined_and_right(tail, accepted):
     """The deciding uniform starts with the 128 bits of the acceptance probability itself: the next bits decide."""
     scale = 0.7
-    radial = exact_curved._radial_of(Sphere(2), "gaussian", scale)
+    radial = exact_radius(Sphere(2), "gaussian", scale)
     proposal = (1 << 126) + 987654321
     with mpmath.workdps(100):
         contact = mpmath.mpf(radial.contact)
@@ -303,7 +306,6 @@ def test_footpoint_in_other_memory_layouts_is_read_alike():
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        ((Hyperbolic(2), [1.0, 0.0, 0.0], "laplace", 1.0, GRID), "known on Sphere and KendallShapes"),
         ((Sphere(2), [1.0, 0.0], "laplace", 1.0, GRID), "footpoint must be"),
         ((Sphere(2), [0.0, 0.0, 0.0], "laplace", 1.0, GRID), "footpoint must be"),
         ((Sphere(2), [math.nan, 0.0, 1.0], "laplace", 1.0, GRID), "footpoint must be"),

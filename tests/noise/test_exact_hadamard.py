@@ -5,6 +5,7 @@ matrices with draws in doubles, and single draws with a computation in 80 digits
 rate 1e-6 per check; 1,500 draws by default, 20,000 in the slow tier. Wrong samplers are caught with 4,000.
 """
 
+import dataclasses
 import itertools
 import math
 
@@ -14,14 +15,16 @@ import pytest
 from flint import acb_mat, arb, arb_mat, ctx
 from scipy import stats
 
-from dpmanifold import SPD, Ball, Euclidean, Hyperbolic, InvalidArgumentError, PureDP, Sphere
+from dpmanifold import SPD, Ball, Euclidean, Hyperbolic, InvalidArgumentError, PureDP
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.linalg import from_vecd
+from dpmanifold.manifolds import exact_matrices
+from dpmanifold.manifolds.exact_matrices import close_eigenvalues, near_eigenvalues, sinhc
 from dpmanifold.mechanisms import get
-from dpmanifold.noise import RandomSource, RiemannianLaplace, SimulationSource, exact_hadamard, exact_matrices, lazy
+from dpmanifold.noise import RandomSource, RiemannianLaplace, SimulationSource, exact_radii, exact_samplers, lazy
 from dpmanifold.noise.exact import grid_of
-from dpmanifold.noise.exact_hadamard import place_point, riemannian_point, usable
-from dpmanifold.noise.exact_matrices import Proposal, close_eigenvalues, near_eigenvalues, proposal
+from dpmanifold.noise.exact_radii import BelowCeiling, exact_radius, proposal
+from laws.exact import place_point, riemannian_point, usable
 from laws.fit import ALARM, assert_fits, rejects
 
 SIZES = [1500, pytest.param(20_000, marks=pytest.mark.slow)]
@@ -129,31 +132,31 @@ def test_law_on_matrices(space, scale, n):
         assert agree(drawn, expected[name]), name
 
 
-def unrejected(self, uniforms):
+def unrejected(self, uniforms, gaussian=None):
     return True
 
 
-def low_ceiling(self, uniform, radius, values):
+def low_ceiling(self, uniforms, gaussian):
     """A ceiling with half the stretch is below the volume density: acceptance is cut off at 1."""
-    volume = arb(1)
-    for first, second in itertools.combinations(values, 2):
-        volume *= exact_matrices._sinhc(radius * (first - second) / 2)
-    return bool(uniform * exact_matrices._sinhc(self.stretch() * radius / 2) ** self.pairs < volume)
+    distance = self.distance(uniforms)
+    volume = self._volume.at(distance, gaussian(), quick=False)
+    ceiling = sinhc(self._volume.stretch() * distance / 2) ** self._volume.pairs
+    return bool(uniforms.balls(1, 2)[0] * ceiling < volume)
 
 
 @pytest.mark.parametrize(
     ("method", "wrong"),
     [
-        pytest.param("radius_accepted", unrejected, marks=pytest.mark.slow),
+        pytest.param("accepted", unrejected, marks=pytest.mark.slow),
         ("direction_accepted", unrejected),
-        pytest.param("_against_ceiling", low_ceiling, marks=pytest.mark.slow),
+        pytest.param("direction_accepted", low_ceiling, marks=pytest.mark.slow),
     ],
 )
 @pytest.mark.parametrize(
     ("space", "scale"), [MATRICES[0], pytest.param(*MATRICES[1], marks=pytest.mark.slow)], ids=repr
 )
 def test_wrong_rejection_on_matrices_is_caught(space, scale, method, wrong, monkeypatch):
-    monkeypatch.setattr(Proposal, method, wrong)
+    monkeypatch.setattr(BelowCeiling, method, wrong)
     drawn = features(space, space.origin, points_of(space, space.origin, scale, CAUGHT))
     expected = in_doubles(space, space.origin, scale)
     assert not all(agree(drawn[name], expected[name]) for name in expected)
@@ -162,17 +165,19 @@ def test_wrong_rejection_on_matrices_is_caught(space, scale, method, wrong, monk
 def test_acceptance_is_what_it_says(monkeypatch):
     """The share of radii that are accepted, against its formula; and no other power would do better."""
     space, scale = SPD(4, metric="riemann"), 0.1
-    law, plan = RiemannianLaplace(space, space.origin, scale), proposal(4, scale)
-    share = exact_matrices.radius_acceptance(law, plan)
+    law, radius = RiemannianLaplace(space, space.origin, scale), exact_radius(space, "laplace", scale)
+    plan, pairs = radius.plan, space.volume_ceiling()[0]
+    share = exact_radii.radius_acceptance(law, 4, plan)
     source, n = SimulationSource(1), 2000
     with lazy.precision_kept():
         ctx.prec = 192
-        taken = sum(plan.radius_accepted(lazy.Uniforms(plan.radial, 128, source)) for _ in range(n))
+        taken = sum(radius.accepted(lazy.Uniforms(radius.needs, 128, source)) for _ in range(n))
     assert stats.binomtest(taken, n, share).pvalue >= ALARM
     assert stats.binomtest(taken, n, share * 0.8).pvalue < ALARM
-    for power in range(1, plan.pairs):
-        top = exact_matrices._bound(plan.pairs, power, exact_matrices._root(power / plan.pairs))
-        assert exact_matrices.radius_acceptance(law, plan._replace(power=power, top=top)) <= share * (1 + 1e-9)
+    for power in range(1, pairs):
+        top = exact_radii._bound(pairs, power, exact_radii._root(power / pairs))
+        other = dataclasses.replace(plan, power=power, top=top)
+        assert exact_radii.radius_acceptance(law, 4, other) <= share * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("k", [2, 3, 4, 9, 20])
@@ -180,7 +185,7 @@ def test_acceptance_probabilities_are_at_most_one(k):
     pairs = k * (k - 1) // 2
     x = np.geomspace(1e-6, 200, 4001)
     for power in {1, pairs // 3, pairs // 2, pairs - 1} - {0, pairs}:
-        top = exact_matrices._bound(pairs, power, exact_matrices._root(power / pairs))
+        top = exact_radii._bound(pairs, power, exact_radii._root(power / pairs))
         log_ratio = pairs * np.log(-np.expm1(-x)) - power * np.log(x) - top
         assert -1e-3 < log_ratio.max() <= 1e-12
     # The ceiling of the volume density, at its worst: half the eigenvalues at either end, or evenly spaced ones.
@@ -236,7 +241,7 @@ def test_hyperbolic_draws_equal_a_computation_in_80_digits(space, scale):
     for seed in range(5):
         footpoint, source = footpoint_of(space, seed / 2 + 0.1, seed), Recording(seed)
         drawn = riemannian_point(space, footpoint, "laplace", scale, GRID, source)
-        (words,) = source.calls
+        words = [word for call in source.calls for word in call]
         with mpmath.workdps(80):
             radius = mpmath.mpf(float(space.origin[0]))
             u = uniforms_of(words, d + d + d % 2)
@@ -275,7 +280,8 @@ def test_matrix_draws_equal_a_computation_in_80_digits(k, scale):
 
 def accepted_matrix(k, scale, calls):
     """Go through the proposals as the formulas have it; returns the accepted matrix and how many calls it took."""
-    plan = proposal(k, scale)
+    space = SPD(k, metric="riemann")
+    plan = proposal(k, *space.volume_ceiling(), scale)
     pairs, stretch = k * (k - 1) // 2, 1 / mpmath.sqrt(2 * (k - 1))
     rate = 1 / mpmath.mpf(scale) - pairs * stretch
     taken = 0
@@ -286,7 +292,7 @@ def accepted_matrix(k, scale, calls):
         x = 2 * stretch * t
         if u[0] > (1 - mpmath.exp(-x)) ** pairs * x**-plan.power / mpmath.exp(plan.top):
             continue
-        g = normals_of(uniforms_of(calls[taken], plan.dim + plan.dim % 2))[: plan.dim]
+        g = normals_of(uniforms_of(calls[taken], space.dim + space.dim % 2))[: space.dim]
         taken += 1
         s = mpmath.diag(g[:k])
         for (i, j), z in zip(itertools.combinations(range(k), 2), g[k:], strict=True):
@@ -353,8 +359,7 @@ class Endless(lazy.Uniforms):
 
 
 def drawn_from(first, space, scale, monkeypatch):
-    monkeypatch.setattr(exact_hadamard, "Uniforms", Endless)
-    monkeypatch.setattr(exact_matrices, "Uniforms", Endless)
+    monkeypatch.setattr(exact_samplers, "Uniforms", Endless)
     Endless.made = Endless.refined = 0
     Endless.first = first
     footpoint = footpoint_of(space)
@@ -383,19 +388,21 @@ def test_eigenvalues_that_doubles_leave_open_are_computed_at_working_precision(n
 
 
 def test_decisions_cut_to_doubles_would_differ():
-    """The same comparison with a direction's own eigenvalues moved by 1e-3 decides otherwise for some uniforms."""
-    plan = proposal(3, 0.3)
+    """The same comparison with eigenvalues that are a tenth too small decides otherwise for some uniforms."""
+    space = SPD(3, metric="riemann")
+    radius, volume = exact_radius(space, "laplace", 0.3), space.exact_points.volume
     with lazy.precision_kept():
         ctx.prec = 192
         differ = 0
         for seed in range(300):
-            uniforms = lazy.Uniforms(plan.radial, 128, SimulationSource(seed))
+            uniforms = lazy.Uniforms(radius.needs, 128, SimulationSource(seed))
             uniforms.add(6)
-            values = close_eigenvalues(plan.direction(uniforms))
-            u, t = uniforms.balls(1, 2)[0], plan.radius(uniforms)
-            right = plan._against_ceiling(u, t, values)
-            assert right == plan.direction_accepted(uniforms)
-            differ += right != plan._against_ceiling(u, t, [value * 0.9 for value in values])
+            gaussian = lazy.normals(uniforms.balls(radius.needs))
+            t = radius.distance(uniforms)
+            ceiling = uniforms.balls(1, 2)[0] * sinhc(volume.stretch() * t) ** volume.pairs
+            right = bool(ceiling < volume.at(t, gaussian, quick=False))
+            assert right == radius.direction_accepted(uniforms, lambda gaussian=gaussian: gaussian)
+            differ += right != bool(ceiling < volume.at(t * 0.9, gaussian, quick=False))
     assert differ > 0
 
 
@@ -466,8 +473,8 @@ def test_where_draws_are_offered():
     assert usable(Hyperbolic(3, curvature=-4.0), "laplace", 0.2499)
     assert not usable(Hyperbolic(3, curvature=-4.0), "laplace", 0.25)
     assert not usable(Hyperbolic(2), "gaussian", 0.1)
-    for other in (Euclidean(2), Sphere(2), SPD(3), SPD(1, metric="riemann")):
-        assert not usable(other, "laplace", 0.01)
+    for flat in (Euclidean(2), SPD(3), SPD(1, metric="riemann")):
+        assert usable(flat, "laplace", 1e3)
 
 
 @pytest.mark.parametrize("k", [2, 3, 5, 9, 20])
@@ -480,21 +487,19 @@ def test_matrices_are_drawn_wherever_the_law_in_doubles_is(k):
             assert not usable(space, "laplace", scale)
             continue
         assert usable(space, "laplace", scale)
-        assert 0.5 < exact_matrices.radius_acceptance(law, proposal(k, float(scale))) <= 1 + 1e-9
+        plan = proposal(k, *space.volume_ceiling(), float(scale))
+        assert 0.5 < exact_radii.radius_acceptance(law, k, plan) <= 1 + 1e-9
 
 
 @pytest.mark.parametrize(
     ("space", "footpoint", "law", "scale", "said"),
     [
-        (Hyperbolic(2), [1.0, 0.0, 0.0], "gaussian", 0.1, "laplace"),
         (Hyperbolic(2), [1.0, 0.0, 0.0], "laplace", 1.0, "scale"),
         (Hyperbolic(2), [1.0, 0.0], "laplace", 0.1, "footpoint"),
         (Hyperbolic(2), [1.0, math.nan, 0.0], "laplace", 0.1, "footpoint"),
         (Hyperbolic(2), [1.0, 0.0, 0.0], "laplace", -1.0, "scale"),
         (SPD(2, metric="riemann"), np.eye(2), "laplace", 1.0, "scale"),
         (SPD(2, metric="riemann"), -np.eye(2), "laplace", 0.1, "footpoint"),
-        (SPD(2), np.eye(2), "laplace", 0.1, "SPD"),
-        (Sphere(2), [1.0, 0.0, 0.0], "laplace", 0.1, "Hyperbolic"),
     ],
 )
 def test_bad_arguments_are_refused_and_the_precision_kept(space, footpoint, law, scale, said):
@@ -507,8 +512,6 @@ def test_bad_arguments_are_refused_and_the_precision_kept(space, footpoint, law,
 def test_bad_numbers_are_refused():
     with pytest.raises(InvalidArgumentError, match="numbers"):
         place_point(Hyperbolic(2), [0.0, 0.0, 0.0])
-    with pytest.raises(InvalidArgumentError, match="Hyperbolic"):
-        place_point(Sphere(2), [0.0, 0.0, 0.0])
 
 
 @pytest.mark.parametrize(

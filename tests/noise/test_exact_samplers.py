@@ -1,51 +1,64 @@
-"""A space of one's own can bring exact draws about a point."""
+"""A space of one's own gets exact draws about a point from what it states, or brings a sampler."""
 
 import numpy as np
 import pytest
 
 import dpmanifold as dpm
-from dpmanifold.noise import exact_curved, exact_samplers, register_exact_sampler
-from dpmanifold.noise.exact_samplers import exact_sampler
-
-
-class AsOnTheSphere:
-    """Draws on a space with a sphere's geometry by the sphere's sampler."""
-
-    def __getattr__(self, name):
-        return lambda space, *rest: getattr(exact_curved, name)(dpm.Sphere(space.dim), *rest)
+from dpmanifold.noise import ExactSampler, exact_sampler
 
 
 @pytest.fixture
 def directions(monkeypatch):
     """A space that is registered for one test, and the geometry of a sphere."""
-    monkeypatch.setattr(exact_samplers, "_SAMPLERS", dict(exact_samplers._SAMPLERS))
     monkeypatch.setattr(dpm.manifolds.SPACES, "_items", dict(dpm.manifolds.SPACES._items))
 
     class Directions(dpm.Sphere):
-        pass
+        exact = True
+
+        def __init__(self, d):
+            super().__init__(d)
+            if not self.exact:
+                self.exact_points = None
 
     dpm.manifolds.SPACES.register("Directions", Directions)
     return Directions
 
 
-def test_releases_on_it_are_exact_once_it_has_a_sampler_and_not_before(directions):
-    ball = dpm.Ball(directions(2), [0.0, 0.0, 1.0], 0.5)
+def release_on(space):
+    ball = dpm.Ball(space, [0.0, 0.0, 1.0], 0.5)
     X = np.tile([0.0, 0.0, 1.0], (50, 1))
-    for registered in (False, True):
-        if registered:
-            register_exact_sampler(directions, AsOnTheSphere())
-        release = dpm.private_mean(X, ball, dpm.PureDP(1.0), units=dpm.EACH_RECORD, mechanism="riemannian-laplace")
-        assert release.is_exact is registered
-        assert dpm.verify(release).ok, dpm.verify(release).wrong
+    return dpm.private_mean(X, ball, dpm.PureDP(1.0), units=dpm.EACH_RECORD, mechanism="riemannian-laplace")
 
 
-def test_what_cannot_be_one_is_refused(directions):
-    with pytest.raises(dpm.InvalidArgumentError, match="kind must be a subclass of Manifold, got 'Sphere'"):
-        register_exact_sampler("Sphere", exact_curved)
-    with pytest.raises(dpm.InvalidArgumentError, match="has no usable, size"):
-        register_exact_sampler(directions, object())
-    with pytest.raises(dpm.InvalidArgumentError, match="Sphere has an exact sampler already"):
-        register_exact_sampler(dpm.Sphere, AsOnTheSphere())
-    register_exact_sampler(directions, exact_curved)
-    register_exact_sampler(directions, exact_curved)  # the same again is no other one
-    assert exact_sampler(directions(2)) is exact_curved
+@pytest.mark.parametrize("exact", [True, False])
+def test_releases_on_it_are_exact_if_it_says_how_points_are_moved(directions, exact):
+    directions.exact = exact
+    release = release_on(directions(2))
+    assert release.is_exact is exact
+    assert dpm.verify(release).ok, dpm.verify(release).wrong
+
+
+def test_a_sampler_of_its_own_comes_first(directions):
+    class AsOnTheSphere(ExactSampler):
+        """The sphere's, and it counts."""
+
+        size, drawn = 3, 0
+
+        def usable(self, scale):
+            return True
+
+        def largest(self, radius):
+            return 1.0
+
+        def _drawn(self, *arguments):
+            AsOnTheSphere.drawn += 1
+            return exact_sampler(dpm.Sphere(2), self.law)._drawn(*arguments)
+
+        def _placed(self, numbers):
+            return exact_sampler(dpm.Sphere(2), self.law).place(numbers)
+
+    directions.exact_sampler = lambda self, law: AsOnTheSphere(self, law)
+    release = release_on(directions(2))
+    assert AsOnTheSphere.drawn >= 1
+    assert release.is_exact
+    assert dpm.verify(release).ok, dpm.verify(release).wrong

@@ -17,7 +17,7 @@ from dpmanifold import (
     sensitivity,
 )
 from dpmanifold.mechanisms import candidates, choose
-from dpmanifold.noise import RiemannianGaussian, SimulationSource, products
+from dpmanifold.noise import RiemannianGaussian, SimulationSource, exact_sampler, products
 from dpmanifold.stats import EACH_RECORD
 from laws import replay
 from laws.adversary import worst_neighbours
@@ -26,6 +26,7 @@ from laws.mechanism_laws import MechanismLaws
 ROUND = Product([Sphere(2)] * 2, weights=[1.0, 3.0])
 WITH_FLAT = Product([Product([KendallShapes(4), Sphere(1)]), SPD(2)], weights=[2.0, 0.3])
 SCALE = 0.2
+SAMPLER = exact_sampler(ROUND, "gaussian")
 
 
 def balls():
@@ -54,8 +55,8 @@ def lengths(space, points):
 def test_exact_draws_have_the_law_of_independent_factors_of_scale_over_weight():
     """Kolmogorov and Smirnov against draws in doubles, 1e-6 false alarms; the scale without the weight is rejected."""
     source = SimulationSource(1)
-    numbers = [products.riemannian_point(ROUND, ROUND.origin, "gaussian", SCALE, -40, source) for _ in range(700)]
-    found = lengths(ROUND, np.stack([products.place_point(ROUND, one) for one in numbers]))
+    numbers = [SAMPLER.draw(ROUND.origin, SCALE, -40, source) for _ in range(700)]
+    found = lengths(ROUND, np.stack([SAMPLER.place(one) for one in numbers]))
     for drawn, a in zip(found, ROUND.weights, strict=True):
         law = RiemannianGaussian(Sphere(2), Sphere(2).origin, SCALE / a)
         true = Sphere(2).dist(Sphere(2).origin, law.sample(20_000, rng=2))
@@ -85,13 +86,14 @@ def test_draws_in_doubles_and_densities_agree_with_the_factors():
 def test_grids_are_as_fine_for_every_factor():
     """Numbers of a factor with a large weight are multiplied by a power of two, and come back."""
     heavy = Product([Sphere(2), Euclidean(2)], weights=[1000.0, 0.001])
-    numbers = products.riemannian_point(heavy, heavy.origin, "gaussian", 0.01, -37, SimulationSource(2))
+    sampler = exact_sampler(heavy, "gaussian")
+    numbers = sampler.draw(heavy.origin, 0.01, -37, SimulationSource(2))
     assert (numbers % 2.0**-37 == 0).all()
-    away = lengths(heavy, products.place_point(heavy, numbers))
+    away = lengths(heavy, sampler.place(numbers))
     assert 1e-6 < away[0] < 1e-4  # noise of 1e-5 in its own units
     assert 1 < away[1] < 60
-    assert products.size(heavy) == len(numbers)
-    assert products.largest(heavy, 0.5) >= 512
+    assert sampler.size == len(numbers)
+    assert sampler.largest(0.5) >= 512
 
 
 def test_where_it_is_not_known_it_is_refused_in_words():
@@ -99,9 +101,8 @@ def test_where_it_is_not_known_it_is_refused_in_words():
     assert not mixed.has_gaussian
     with pytest.raises(InvalidArgumentError, match="tangent space of a public centre"):
         products.ProductGaussian(mixed, mixed.origin, SCALE)
-    with pytest.raises(InvalidArgumentError, match='must be "gaussian"'):
-        products.riemannian_point(ROUND, ROUND.origin, "laplace", SCALE, -40, SimulationSource(1))
-    assert not products.usable(mixed, "gaussian", SCALE)
+    assert exact_sampler(ROUND, "laplace") is None
+    assert exact_sampler(mixed, "gaussian") is None
     ball = Ball(ROUND, ROUND.origin, 0.5)
     assert choose("auto", ball, 400, GDP(1.0))[0].name == "riemannian-gaussian"
     exact = next(one for one in candidates(everything=True) if one.name == "riemannian-gaussian-exact")

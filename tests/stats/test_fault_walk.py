@@ -180,9 +180,9 @@ def test_a_seal_that_swallows_everything_is_found(fault, payer, books, monkeypat
 def test_a_second_draw_is_found(payer, books, monkeypatch):
     with pytest.MonkeyPatch.context() as wrong:
         wrong.setattr(draws, "draw_about", drawing_again)
-        found = found_by_walking(MemoryError, payer, books, monkeypatch, "noise/exact_curved.py")
+        found = found_by_walking(MemoryError, payer, books, monkeypatch, "noise/exact_radii.py")
     assert any("something was drawn after the fault" in one for one in found)
-    assert not found_by_walking(MemoryError, payer, books, monkeypatch, "noise/exact_curved.py")
+    assert not found_by_walking(MemoryError, payer, books, monkeypatch, "noise/exact_radii.py")
 
 
 # -------------------------------------------------------------------- an alarm

@@ -70,13 +70,9 @@ class Own(dpm.Sphere):
 
 
 class Lawless(Own):
-    """States a Gaussian law, and has none: nothing that a plan looks at tells."""
+    """States the Gaussian law of a product, and is none: nothing that a plan looks at tells."""
 
-    has_gaussian = True
-
-    def __init__(self, d):
-        super().__init__(d)
-        self.rank_one = None
+    gaussian_proof, factors, weights = "product", (dpm.Sphere(2),), np.ones(1)
 
 
 class Later(Own):

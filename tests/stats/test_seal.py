@@ -72,7 +72,7 @@ QUESTIONS = {
 }
 MAPS = {
     "solving the mean": "dpmanifold.frechet.UnitPoints.mean",
-    "averaging vectors": "dpmanifold.mechanisms.embeddings.Embedding.average",
+    "averaging vectors": "dpmanifold.mechanisms.estimands._Average.vector",
     "making a point of what was drawn": "dpmanifold.mechanisms.wrapped._Wrapped.place",
     "moving the draw back": "dpmanifold.stats.mean.to_space",
     "taking over points": "dpmanifold.ball.Ball.take_over",

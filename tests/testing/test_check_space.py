@@ -143,8 +143,8 @@ def test_the_guarantee_itself_is_measured():
     """A sphere that ends where rotations do and is curved four times as much: its profile promises what is not kept."""
 
     class Promising(Rotations):
-        rank_one = RankOne(1.0, 2, 0)
+        rank_one = RankOne(1.0, 1.0, 2, 0, "sphere")
 
     found = broken(Promising())
     assert "mu = 0.5 is promised and a test reaches 0.6" in found["the gaussian guarantee is kept"]
-    assert "another volume" in found["radial facts are true"]
+    assert "other triangles" in found["radial facts are true"]

@@ -8,14 +8,13 @@ import numpy as np
 import dpmanifold as dpm
 from dpmanifold.manifolds.areas import flat_area
 from dpmanifold.manifolds.facts import RankOne
-from dpmanifold.manifolds.vectors import constant_curvature_operator
 from extension.rotations import Rotations, inverse
 
 
 class WrongRadial(Rotations):
     """Takes itself for the sphere of which it is half: exact profiles would promise mu = 0.5 and have 0.63."""
 
-    rank_one = RankOne(2.0, 2, 0)
+    rank_one = RankOne(2.0, 1.0, 2, 0, "sphere")
 
 
 class NoOperator(Rotations):
@@ -94,14 +93,14 @@ class NotUniform(Rotations):
 
 
 class WrongGaussian(dpm.Hyperbolic):
-    has_gaussian = True
+    gaussian_proof = "normal-homogeneous"
 
 
 class AsRoundAsIsAllowed(dpm.KendallShapes):
     """Its operator has curvatures in the stated range, and another shape."""
 
     def curvature_operator(self, second_moment):
-        return constant_curvature_operator(2.5, second_moment)
+        return 2.5 * (np.trace(second_moment) * np.eye(self.dim) - second_moment)
 
 
 class FlatInName(dpm.Euclidean):

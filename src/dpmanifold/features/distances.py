@@ -12,7 +12,7 @@ from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.features.base import Block, FeatureMap
 from dpmanifold.features.limits import Cut, Moments, combined, of_length
 from dpmanifold.features.maps import checked_weight, diameter_of_opposites, fourth_cuts, joint_cuts
-from dpmanifold.frechet import outer_products
+from dpmanifold.linalg import outer_products
 
 THIRD_WEIGHT = "third_power_weight"
 """What releases state the weight of v |v|^2 in :class:`Distances` as."""

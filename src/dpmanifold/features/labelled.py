@@ -13,7 +13,7 @@ from dpmanifold.features.base import Block, FeatureMap
 from dpmanifold.features.limits import Cut, Moments, combined, of_matrix
 from dpmanifold.features.maps import JointMoments, checked_weight, joint_cuts
 from dpmanifold.features.polynomials import root_up
-from dpmanifold.frechet import outer_products
+from dpmanifold.linalg import outer_products
 
 COUNT_WEIGHT = "count_weight"
 """What releases state the weight of a class's count as; 0 where labels are public and nothing is counted."""

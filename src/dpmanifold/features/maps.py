@@ -13,7 +13,7 @@ from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.features.base import Block, FeatureMap
 from dpmanifold.features.limits import Cut, Moments, combined, of_length, of_matrix
 from dpmanifold.features.polynomials import largest_on_unit_interval, root_up
-from dpmanifold.frechet import outer_products
+from dpmanifold.linalg import outer_products
 
 WEIGHT = "second_moment_weight"
 """What releases state the weight of :class:`JointMoments` as."""

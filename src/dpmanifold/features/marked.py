@@ -11,8 +11,7 @@ from dpmanifold._check import FloatArray
 from dpmanifold.features.base import Block, FeatureMap
 from dpmanifold.features.limits import Cut, combined, of_length
 from dpmanifold.features.maps import joint_cuts
-from dpmanifold.frechet import outer_products
-from dpmanifold.linalg import to_vecd
+from dpmanifold.linalg import outer_products, to_vecd
 
 # All of them free: no larger, and the diameter would grow (theory: regression).
 _PRODUCTS = Fraction(1, 2)

@@ -13,8 +13,7 @@ from dpmanifold.features.base import Block, FeatureMap
 from dpmanifold.features.limits import Cut, Moments, combined
 from dpmanifold.features.maps import WithProducts, checked_weight
 from dpmanifold.features.polynomials import root_up
-from dpmanifold.frechet import outer_products
-from dpmanifold.linalg import to_vecd
+from dpmanifold.linalg import outer_products, to_vecd
 
 
 class Signs(WithProducts):

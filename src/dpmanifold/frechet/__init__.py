@@ -17,7 +17,6 @@ from dpmanifold.frechet.solver import safe_step_and_cap
 from dpmanifold.frechet.statistics import (
     FrechetMean,
     mean,
-    outer_products,
     unit_means,
     unit_points,
     variance,
@@ -44,7 +43,6 @@ __all__ = [
     "made_of",
     "mean",
     "median",
-    "outer_products",
     "public_tol",
     "safe_step_and_cap",
     "tangent_gap",

@@ -98,8 +98,8 @@ def extrinsic_gap(ball: Ball) -> float:
     0.0467
     """
     require_ball(ball)
-    space, r = ball.space, ball.effective_radius
-    if space.extrinsic is None:
-        raise InvalidArgumentError(f"`ball` must lie in a sphere or in the planar shapes, got one in {space!r}.")
-    share, moved = space.extrinsic.pull(r)
-    return share * moved / (1 - share * (1 - space.hessian_bounds(2 * r)[0]))
+    embedding = ball.frame.embedding(ball.radius)
+    if embedding is None:
+        raise InvalidArgumentError(f"`ball` must lie in a sphere or in the planar shapes, got one in {ball.space!r}.")
+    share, moved = embedding.pull()
+    return share * moved / (1 - share * (1 - ball.space.hessian_bounds(ball.diameter)[0]))

@@ -29,8 +29,6 @@ from dpmanifold.manifolds import Euclidean
 from dpmanifold.manifolds.base import Manifold, RawFrame
 from dpmanifold.sources import as_source
 
-_ROOT_TWO = math.sqrt(2.0)
-
 
 @dataclass(frozen=True, eq=False)
 class FrechetMean:
@@ -115,18 +113,6 @@ def variance(
     1.0
     """
     return problem_of(X, where, weights, units, tol, 200).mean_squared_distance(about)
-
-
-def outer_products(vectors: FloatArray) -> FloatArray:
-    """Return v v' of vectors (n, d) as vecd of symmetric matrices, (n, d(d+1)/2), whose norms are |v|^2.
-
-    Examples
-    --------
-    >>> outer_products(np.array([[1.0, 2.0]])).round(3)
-    array([[1.   , 4.   , 2.828]])
-    """
-    rows, columns = np.triu_indices(vectors.shape[1], 1)
-    return np.hstack([vectors * vectors, _ROOT_TWO * (vectors[:, rows] * vectors[:, columns])])
 
 
 def unit_means(X: object, where: Ball | Manifold, *, units: object) -> Array:

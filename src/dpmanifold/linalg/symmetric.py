@@ -90,6 +90,16 @@ def from_vecd(c: FloatArray) -> FloatArray:
     return a
 
 
+def outer_products(vectors: FloatArray) -> FloatArray:
+    """Return v v' of vectors (n, d) as vecd of symmetric matrices, (n, d(d+1)/2), whose norms are |v|^2.
+
+    >>> outer_products(np.array([[1.0, 2.0]])).round(3)
+    array([[1.   , 4.   , 2.828]])
+    """
+    rows, columns = _upper(vectors.shape[1])
+    return np.hstack([vectors * vectors, _SQRT2 * (vectors[:, rows] * vectors[:, columns])])
+
+
 def pack_triangles(matrices: FloatArray) -> FloatArray:
     """Return lower triangles packed by rows, (..., k, k) -> (..., k(k+1)/2).
 

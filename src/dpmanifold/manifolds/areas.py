@@ -59,29 +59,23 @@ def flat_area(d: int) -> Area:
     return Area(lambda t: (d - 1) * np.log(t), lambda t: (d - 1) / t, 0.0, unit, math.inf)
 
 
-def sphere_area(d: int, radius: float) -> Area:
-    """(R sin(t/R))^(d-1)."""
-    unit, end = log_unit_sphere(d), math.pi * radius
+def closed_area(d: int, double: int, unit: float, end: float) -> Area:
+    """(R sin(u))^(d-1) cos(u)^double, u = t/R and R the unit: spheres, and projective spaces, which end earlier."""
+    factor = log_unit_sphere(d)
     if d == 1:
-        return Area(np.zeros_like, np.zeros_like, 0.0, unit, end)
-    return Area(
-        lambda t: (d - 1) * np.log(np.sin(t / radius)),
-        lambda t: (d - 1) / np.tan(t / radius) / radius,
-        0.0,
-        unit + (d - 1) * math.log(radius),
-        end,
-    )
+        return Area(np.zeros_like, np.zeros_like, 0.0, factor, end)
 
+    def log_shape(t: FloatArray) -> FloatArray:
+        u = t / unit
+        shape = (d - 1) * np.log(np.sin(u))
+        return np.asarray(shape + double * np.log(np.cos(u)) if double else shape)
 
-def projective_area(d: int) -> Area:
-    """sin^(d-1)(t) cos(t): complex projective space with curvature between 1 and 4."""
-    return Area(
-        lambda t: (d - 1) * np.log(np.sin(t)) + np.log(np.cos(t)),
-        lambda t: (d - 1) / np.tan(t) - np.tan(t),
-        0.0,
-        log_unit_sphere(d),
-        math.pi / 2,
-    )
+    def slope(t: FloatArray) -> FloatArray:
+        u = t / unit
+        falling = double * np.tan(u) if double else 0.0
+        return np.asarray(((d - 1) / np.tan(u) - falling) / unit)
+
+    return Area(log_shape, slope, 0.0, factor + (d - 1) * math.log(unit), end)
 
 
 def sinh_area(d: int, pairs: int, a: float) -> Area:

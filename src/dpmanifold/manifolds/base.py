@@ -18,14 +18,16 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.linalg.exact_sums import ExactSum
 from dpmanifold.manifolds.areas import Area, flat_area, sinh_ceiling
-from dpmanifold.manifolds.facts import ExtrinsicBounds, RankOne, StoredNumbers
+from dpmanifold.manifolds.embedding import Embedding
+from dpmanifold.manifolds.exact_points import ExactPoints
+from dpmanifold.manifolds.facts import RankOne, StoredNumbers
 from dpmanifold.manifolds.points import POINT_TOLERANCE, PointSet
 from dpmanifold.manifolds.vectors import EPS, shorten, sum_and_longest, unit_direction, vector_norm
 from dpmanifold.registry import is_own
@@ -115,12 +117,12 @@ class Manifold(PointSet):
     """Points add entry by entry: exp_coords(p, c) is p + c, as stored."""
     smaller_ball: str = "Choose a smaller ball."
     """What to do where a ball is too large for double precision, as a sentence."""
-    extrinsic: ExtrinsicBounds | None = None
-    """Bounds for extrinsic means; None where the space has none."""
     stored: StoredNumbers | None = None
     """How the papers' extrinsic baselines add noise to stored numbers; None where they do not."""
     rank_one: RankOne | None = None
-    """Its radial facts, on spheres and complex projective spaces: what exact profiles and Gaussian laws need."""
+    """Its radial facts, where all directions are alike: what laws of distance and exact profiles are made of."""
+    exact_points: ExactPoints | None = None
+    """How points are moved exactly; None where draws about a point are made in doubles."""
 
     @property
     def farthest(self) -> float:
@@ -129,12 +131,34 @@ class Manifold(PointSet):
         return _FARTHEST / math.sqrt(-bottom) if bottom < 0 else math.inf
 
     @property
-    def has_gaussian(self) -> bool:
-        """Whether noise of density exp(-rho^2/(2 sigma^2)) about a point keeps what it keeps on flat spaces.
+    def gaussian_proof(self) -> str:
+        """Why noise of density exp(-rho^2/(2 sigma^2)) about a point keeps what it keeps on flat spaces; "" if unknown.
 
-        True on flat spaces, on spheres and complex projective spaces, and on products of them (theory: product).
+        "flat", "rank-one" (spheres and complex projective spaces), "product", or "normal-homogeneous": a compact group
+        with a bi-invariant metric, or a quotient of one that has the quotient's metric (theory: profile, product). A
+        space states it, as its curvature alone does not tell.
         """
-        return self.is_flat or self.rank_one is not None
+        return "flat" if self.is_flat else ""
+
+    @final
+    @property
+    def has_gaussian(self) -> bool:
+        """Whether there is such a proof."""
+        return self.gaussian_proof != ""
+
+    def embedding(self, radius: float) -> Embedding | None:
+        """Return a map to vectors whose average has a meaning, for the ball of this radius about the origin.
+
+        The injectivity radius stands for the whole space. None where there is no such map: the default.
+        """
+        return None
+
+    def exact_sampler(self, law: str) -> Any | None:
+        """Return a :class:`~dpmanifold.noise.ExactSampler` of the space's own for a law, "laplace" or "gaussian".
+
+        None, the default, where laws of the distance will do: they are made of `exact_points`.
+        """
+        return None
 
     def sphere_area(self) -> Area | None:
         """Return the area of geodesic spheres, or a ceiling of it; None where no law about a point is known.
@@ -221,10 +245,12 @@ class Manifold(PointSet):
         """
         return p
 
+    @final
     def into_frame(self, center: Array, q: Array) -> Array:
         """Move points as a ball's frame has them: to coordinates at its centre on a flat space, else to the origin."""
         return self.log_coords(center, q) if self.is_flat else self.to_origin(center, q)
 
+    @final
     def out_of_frame(self, center: Array, q: Array) -> Array:
         """Move points of a ball's frame, about the origin, to the ball's place: each as its :meth:`canonical` array."""
         return self.canonical(self.project(self.from_origin(center, q)))

@@ -8,55 +8,57 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
 
 from dpmanifold._check import Array, FloatArray
+from dpmanifold.manifolds.areas import Area, closed_area, sinh_area
+from dpmanifold.manifolds.vectors import log_sinc, log_sinhc
 
 
 @dataclass(frozen=True)
 class RankOne:
-    """A round sphere, or a complex projective space with curvature between 1 and 4: what J looks like there.
+    """A space whose directions are all alike: what its volume density is, where it ends, and its law of cosines.
 
-    J(t) = (sin u/u)^single (sin 2u/2u)^double with u = t/radius, and geodesics meet again at u = pi, or at pi/2 where
-    `double` is 1.
+    J(t) = (sin u/u)^single (sin 2u/2u)^double with u = t/unit; with sinh for sin where `end` is infinite. Everything is
+    stated, nothing is computed from something else: real projective spaces have the volume of a sphere and another end.
 
     Attributes
     ----------
-    radius : the length of one radian
-    single : d - 1 on a sphere, d - 2 on a projective space
-    double : 0 or 1
+    unit : the length of one radian
+    end : how many half turns of a geodesic, pi units each, are shortest: 1 on spheres, 1/2 on projective spaces
+    single, double : exponents; together d - 1
+    triangle : the law of cosines; "sphere", "real" or "complex" (projective), "hyperbolic", or "" where none is known
     """
 
-    radius: float
+    unit: float
+    end: float
     single: int
     double: int
+    triangle: Literal["sphere", "real", "complex", "hyperbolic", ""]
 
     @property
-    def end(self) -> float:
+    def reach(self) -> float:
         """The length at which geodesics meet again."""
-        return self.radius * (math.pi / 2 if self.double else math.pi)
+        return self.unit * (math.pi * self.end)
 
+    def log_volume(self, t: FloatArray) -> FloatArray:
+        """Log of J at distance t, minus infinity from the end on."""
+        u = t / self.unit
+        if math.isinf(self.end):
+            return np.asarray(self.single * log_sinhc(u) + self.double * log_sinhc(2 * u))
+        with np.errstate(invalid="ignore"):
+            inside = self.single * log_sinc(u)
+            if self.double:
+                inside = inside + self.double * log_sinc(2 * u)
+        return np.where(t < self.reach, inside, -np.inf)
 
-class ExtrinsicBounds(ABC):
-    """Bounds for averages in the space that surrounds a space, as extrinsic means are (theory: estimands).
-
-    `radius` is that of a ball about the origin in which all points lie, rounding included; the injectivity radius
-    stands for the whole space.
-    """
-
-    @abstractmethod
-    def diameter(self, radius: float) -> float:
-        """Bound the distance between the computed images of two points."""
-
-    @abstractmethod
-    def rounding(self, radius: float, terms: float) -> float:
-        """Bound what rounding does to the average of images, their sum apart.
-
-        `terms` counts the roundings of one entry where images are averaged by a matrix product.
-        """
-
-    @abstractmethod
-    def pull(self, radius: float) -> tuple[float, float]:
-        """Return s and f(2r): extrinsic and Fréchet mean are within s f(2r)/(1 - s(1 - h)) of each other."""
+    def area(self) -> Area:
+        """Area of geodesic spheres."""
+        if math.isinf(self.end):
+            return sinh_area(self.single + self.double + 1, self.single, 1 / self.unit)
+        return closed_area(self.single + self.double + 1, self.double, self.unit, self.reach)
 
 
 class StoredNumbers(ABC):

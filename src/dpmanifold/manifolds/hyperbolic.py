@@ -11,31 +11,24 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
+from flint import arb
 
 from dpmanifold._check import Array, FloatArray, positive_float, positive_int
 from dpmanifold.errors import InvalidArgumentError, Message, Public
 from dpmanifold.linalg.exact_sums import ExactSum
 from dpmanifold.linalg.sums import weighted_sum
 from dpmanifold.linalg.vector_sums import HYPERBOLIC, completed_sums
-from dpmanifold.manifolds.areas import Area, sinh_area
-from dpmanifold.manifolds.base import POINT_TOLERANCE, Manifold
+from dpmanifold.manifolds.base import POINT_TOLERANCE
+from dpmanifold.manifolds.constant_curvature import ConstantCurvature
 from dpmanifold.manifolds.coordinates import ON_HYPERBOLOIDS, Coordinates
-from dpmanifold.manifolds.vectors import (
-    EPS,
-    complete_basis,
-    constant_curvature_operator,
-    log_sinhc,
-    rank_one_diameter,
-    u_coth_u,
-    unit_direction,
-    vector_norm,
-)
+from dpmanifold.manifolds.exact_points import ExactPoints, norm, total
+from dpmanifold.manifolds.vectors import EPS, shorten, unit_direction, vector_norm
 
 # Beyond this many curvature radii from the origin products of two points' entries would overflow. Noise stays below.
 _FARTHEST, _NOISE_TO = 300.0, 290.0
 
 
-class Hyperbolic(Manifold):
+class Hyperbolic(ConstantCurvature):
     """H^d in the hyperboloid model: points have shape (d+1,), the time-like entry first.
 
     The frame at p comes from the Lorentz boost that takes the origin to p.
@@ -63,11 +56,12 @@ class Hyperbolic(Manifold):
                 "curvature must be below 0 on hyperbolic space, got {curvature!r}.", curvature=Public(curvature)
             )
         self._kappa = -positive_float(-curvature, "-curvature")
-        self._radius = 1 / math.sqrt(-self._kappa)
+        self.unit = 1 / math.sqrt(-self._kappa)
         self.shape = (self.dim + 1,)
         self.is_flat = self.dim == 1  # a line, whatever the curvature is called
         self.curvature = (0.0, 0.0) if self.is_flat else (self._kappa, self._kappa)
-        self.origin = self._radius * np.eye(self.dim + 1)[0]
+        self.origin = self.unit * np.eye(self.dim + 1)[0]
+        self.exact_points = _ExactCoordinates(self)
 
     def _arguments(self) -> str:
         return str(self.dim) if self._kappa == -1 else f"{self.dim}, curvature={self._kappa!r}"
@@ -90,7 +84,7 @@ class Hyperbolic(Manifold):
 
     def _faults(self, array: Array) -> list[tuple[Array, Message]]:
         with np.errstate(over="ignore", invalid="ignore"):
-            x = array / self._radius
+            x = array / self.unit
             far = ~(vector_norm(x[..., 1:]) <= math.sinh(_FARTHEST))
             off = ~(np.abs(x[..., 0] - _time(x[..., 1:])[..., 0]) <= POINT_TOLERANCE * np.abs(x[..., 0]))
         return [
@@ -100,7 +94,7 @@ class Hyperbolic(Manifold):
                 Message(
                     "the vector{where} is not on the hyperboloid x_0 = sqrt({square:.6g} + |x|^2). Put the time-like "
                     "entry first, or rebuild it from the others (space.project).",
-                    square=Public(self._radius**2),
+                    square=Public(self.unit**2),
                 ),
             ),
         ]
@@ -108,25 +102,21 @@ class Hyperbolic(Manifold):
     def project(self, p: object) -> Array:
         """Recompute the time-like entry from the spatial ones."""
         spatial = self._array(p)[..., 1:]
-        return np.concatenate([np.hypot(self._radius, vector_norm(spatial))[..., None], spatial], axis=-1)
+        return np.concatenate([np.hypot(self.unit, vector_norm(spatial))[..., None], spatial], axis=-1)
 
     def _lift(self, spatial: Array) -> Array:
-        return np.concatenate([_time(spatial), spatial], axis=-1) * self._radius
+        return np.concatenate([_time(spatial), spatial], axis=-1) * self.unit
 
     def _random(self, batch: tuple[int, ...], rng: np.random.Generator) -> Array:
-        return self.exp_coords(self.origin, self._radius * rng.standard_normal((*batch, self.dim)))
+        return self.exp_coords(self.origin, self.unit * rng.standard_normal((*batch, self.dim)))
 
     @property
     def farthest(self) -> float:
         """Some curvature radii before entries overflow, whatever the dimension."""
-        return _NOISE_TO * self._radius
-
-    def sphere_area(self) -> Area | None:
-        """(R sinh(t/R))^(d-1), in logs; a line is flat."""
-        return super().sphere_area() if self.is_flat else sinh_area(self.dim, self.dim - 1, 1 / self._radius)
+        return _NOISE_TO * self.unit
 
     def _spatial(self, p: object, name: str = "p") -> Array:
-        return self._array(p, name)[..., 1:] / self._radius
+        return self._array(p, name)[..., 1:] / self.unit
 
     def dist(self, p: Array, q: Array) -> FloatArray:
         """Geodesic distance from distances and directions seen from the origin: a sum without cancellation."""
@@ -138,7 +128,7 @@ class Hyperbolic(Manifold):
         along = np.sinh(np.arcsinh(difference / np.where(scale == 0, 1.0, scale)) / 2)
         chord = vector_norm(unit_direction(x, a) - unit_direction(y, b)) / 2
         across = np.sqrt(a) * np.sqrt(b) * chord
-        return np.asarray(2 * self._radius * np.arcsinh(np.hypot(along, across)))
+        return np.asarray(2 * self.unit * np.arcsinh(np.hypot(along, across)))
 
     def to_origin(self, p: Array, q: Array) -> Array:
         """Apply the inverse boost; of the difference, which is exact for close points."""
@@ -159,7 +149,7 @@ class Hyperbolic(Manifold):
         """Normal coordinates, read off after the boost to the origin."""
         y = self._spatial(self.to_origin(p, q))
         length = vector_norm(y)
-        return unit_direction(y, length) * (np.arcsinh(length) * self._radius)[..., None]
+        return unit_direction(y, length) * (np.arcsinh(length) * self.unit)[..., None]
 
     def log_words(
         self,
@@ -173,23 +163,23 @@ class Hyperbolic(Manifold):
     ) -> ExactSum:
         """Exact sums of normal coordinates at curvature -1, in one pass of the kernels."""
         return completed_sums(
-            HYPERBOLIC, self._radius, p, stored, bound, self.log_coords, group=group, rows=rows, sums=sums
+            HYPERBOLIC, self.unit, p, stored, bound, self.log_coords, group=group, rows=rows, sums=sums
         )
 
     def from_log_words(self, p: Array, sums: ExactSum) -> FloatArray:
         """Return sums of normal coordinates."""
-        return np.asarray(sums.total() * self._radius)
+        return np.asarray(sums.total() * self.unit)
 
     def exp_coords(self, p: Array, c: FloatArray) -> Array:
         """Follow the geodesic from the origin, then boost."""
         c = self._coordinates(c)
         length = vector_norm(c)
-        if (length > _FARTHEST * self._radius).any():
+        if (length > _FARTHEST * self.unit).any():
             raise InvalidArgumentError(
                 "c must be at most {farthest:.6g} long: the end point overflows.",
-                farthest=Public(_FARTHEST * self._radius),
+                farthest=Public(_FARTHEST * self.unit),
             )
-        y = unit_direction(c, length) * np.sinh(length / self._radius)[..., None]
+        y = unit_direction(c, length) * np.sinh(length / self.unit)[..., None]
         return self.from_origin(p, self._lift(y))
 
     def coords(self, p: Array, v: Array) -> FloatArray:
@@ -203,47 +193,56 @@ class Hyperbolic(Manifold):
         head = (x * c).sum(axis=-1, keepdims=True)
         return np.concatenate([head, c + x * head / (1 + _time(x))], axis=-1)
 
-    def log_volume_density(self, c: FloatArray) -> FloatArray:
-        """(sinh u / u)^(d-1), in logs."""
-        u = vector_norm(self._coordinates(c)) / self._radius
-        return (self.dim - 1) * log_sinhc(u)
-
-    def hessian_spectrum(self, c: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """1 along the geodesic, u coth u across it."""
-        c = self._coordinates(c)
-        length = vector_norm(c)
-        values = np.ones(c.shape)
-        values[..., 1:] = u_coth_u(length / self._radius)[..., None]
-        return values, complete_basis(unit_direction(c, length))
-
-    def hessian_diameter(self, distance: float) -> float:
-        """(u coth u - 1) max(sqrt 2, sqrt(d - 1)); 0 on a line."""
-        return rank_one_diameter(self.dim) * (self.hessian_bounds(distance)[1] - 1)
-
-    def curvature_operator(self, second_moment: FloatArray) -> FloatArray:
-        """Curvature times (trace I - second moment)."""
-        return constant_curvature_operator(self.curvature[0], second_moment)
-
     def extrinsic_mean(self, points: Array, weights: FloatArray) -> Array:
         """Return the mean vector in Minkowski space, scaled back to the sheet."""
-        mean = weighted_sum(points, weights) / self._radius
+        mean = weighted_sum(points, weights) / self.unit
         spatial = vector_norm(mean[..., 1:])
         return self._lift(mean[..., 1:] / np.sqrt((mean[..., 0] - spatial) * (mean[..., 0] + spatial)))
 
     def dist_error(self, center: Array, radius: float) -> float:
         """Rounding grows with the distance from the origin: the hyperboloid's entries do."""
         a = float(vector_norm(self._spatial(center)))
-        reach = radius / self._radius
+        reach = radius / self.unit
         far = math.asinh(a) + reach
         if far > _FARTHEST:
             return math.inf
         size = 1 + reach + math.sqrt(a) * math.sqrt(math.sinh(far))
-        return (4 * self.dim + 32) * EPS * size * self._radius
+        return (4 * self.dim + 32) * EPS * size * self.unit
 
     def log_error(self, radius: float) -> float:
         """Rounding of the boost: the product of both points' entries."""
-        reach = radius / self._radius
-        return math.inf if reach > _FARTHEST else (8 * self.dim + 64) * EPS * math.cosh(reach) ** 2 * self._radius
+        reach = radius / self.unit
+        return math.inf if reach > _FARTHEST else (8 * self.dim + 64) * EPS * math.cosh(reach) ** 2 * self.unit
+
+
+class _ExactCoordinates(ExactPoints):
+    """Normal coordinates at the origin. Of a footpoint the spatial entries count, which decide the other one."""
+
+    def __init__(self, space: Hyperbolic) -> None:
+        super().__init__(space)
+        self.size = self.normals = space.dim
+
+    def moved(self, footpoint: Array, distance: arb, gaussian: list[arb]) -> list[arb]:
+        """Follow the direction of the normal numbers from the origin, then apply the boost to the footpoint."""
+        radius = arb(float(self.space.origin[0]))
+        x = [arb(entry) / radius for entry in footpoint[1:].tolist()]
+        sine, cosine = (distance / radius).sinh_cosh()
+        ahead = sine / norm(gaussian)
+        y = [ahead * z for z in gaussian]
+        time = (1 + total([a * a for a in x])).sqrt()
+        weight = cosine + total([a * b for a, b in zip(x, y, strict=True)]) / (1 + time)
+        z = [b + a * weight for a, b in zip(x, y, strict=True)]
+        length = norm(z)
+        stretch = radius * length.asinh() / length
+        return [entry * stretch for entry in z]
+
+    def largest(self, radius: float) -> float:
+        """Return the radius."""
+        return radius
+
+    def place(self, numbers: FloatArray) -> Array:
+        """Return the exponential, of numbers shortened to what doubles hold."""
+        return self.space.exp_coords(self.space.origin, shorten(numbers, self.space.farthest))
 
 
 def _time(spatial: Array) -> Array:

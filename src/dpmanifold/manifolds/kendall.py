@@ -14,13 +14,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from flint import acb, arb
 
 from dpmanifold._check import Array, FloatArray, numeric_array, positive_int
 from dpmanifold.errors import InvalidDataError, Message, Public
+from dpmanifold.linalg import from_vecd, outer_products
 from dpmanifold.linalg.exact_sums import ExactSum
 from dpmanifold.linalg.vector_sums import SHAPE, completed_sums
-from dpmanifold.manifolds.areas import Area, projective_area
-from dpmanifold.manifolds.base import POINT_TOLERANCE, Manifold
+from dpmanifold.manifolds.base import POINT_TOLERANCE
 from dpmanifold.manifolds.complex_vectors import (
     as_doubles,
     as_pairs,
@@ -35,17 +36,12 @@ from dpmanifold.manifolds.complex_vectors import (
     unit_phase,
     unit_sized,
 )
-from dpmanifold.manifolds.facts import ExtrinsicBounds, RankOne
+from dpmanifold.manifolds.embedding import SLACK, Embedding
+from dpmanifold.manifolds.exact_points import ExactPoints, total
+from dpmanifold.manifolds.facts import RankOne
 from dpmanifold.manifolds.layouts import Layout, plain_layouts
-from dpmanifold.manifolds.vectors import (
-    EPS,
-    complete_basis,
-    constant_curvature_operator,
-    log_sinc,
-    u_cot_u,
-    unit_direction,
-    vector_norm,
-)
+from dpmanifold.manifolds.symmetric import SymmetricSpace
+from dpmanifold.manifolds.vectors import EPS, complete_basis, u_cot_u, unit_direction, vector_norm
 
 # A configuration whose centred norm is below this share of its entries is one point to working precision.
 _COINCIDENT = 64 * EPS
@@ -55,7 +51,7 @@ _COINCIDENT = 64 * EPS
 _MOMENT_BLOCK = 1024
 
 
-class KendallShapes(Manifold):
+class KendallShapes(SymmetricSpace):
     """Planar shapes of k landmarks. Points are complex pre-shapes (k,): centred, of unit norm.
 
     Real landmarks of shape (..., k, 2) are taken wherever points are: they are read as x + iy, centred
@@ -79,6 +75,7 @@ class KendallShapes(Manifold):
     injectivity_radius = diameter = math.pi / 2
     is_flat = False
     is_hadamard = False
+    gaussian_proof = "rank-one"
 
     def __init__(self, k: int) -> None:
         self.landmarks = positive_int(k, "k", minimum=3)
@@ -91,8 +88,9 @@ class KendallShapes(Manifold):
         # A unitary map that takes the origin's Helmert coordinates to the first basis vector: the shapes
         # are then projective space with its usual base point.
         self._turn = np.conj(complete_basis(self._helmert @ self.origin).T) @ self._helmert
-        self.rank_one = RankOne(1.0, self.dim - 2, 1)
-        self.extrinsic = _ExtrinsicBounds(self)
+        # Shapes of triangles are a sphere of radius 1/2.
+        self.rank_one = RankOne(1.0, 0.5, self.dim - 2, 1, "complex")
+        self.exact_points = _ExactShape(self)
 
     def _arguments(self) -> str:
         return str(self.landmarks)
@@ -319,15 +317,6 @@ class KendallShapes(Manifold):
         """Return the horizontal vector with coordinates `c`."""
         return self._unturned(from_unitary_frame(self._turned(p), as_pairs(self._coordinates(c))))
 
-    def sphere_area(self) -> Area:
-        """sin^(d-1)(t) cos(t), in logs."""
-        return projective_area(self.dim)
-
-    def log_volume_density(self, c: FloatArray) -> FloatArray:
-        """(sin t / t)^(d-2) sin(2t)/(2t), in logs; minus infinity from pi/2 on."""
-        t = vector_norm(self._coordinates(c))
-        return (self.dim - 2) * log_sinc(t) + log_sinc(2 * t)
-
     def hessian_spectrum(self, c: FloatArray) -> tuple[FloatArray, FloatArray]:
         """1 along the geodesic, 2t cot 2t along i times it, t cot t across both."""
         c = self._coordinates(c)
@@ -352,7 +341,11 @@ class KendallShapes(Manifold):
         moment = np.asarray(second_moment, dtype=np.float64)
         m = self.dim // 2
         turned = np.block([[moment[m:, m:], -moment[m:, :m]], [-moment[:m, m:], moment[:m, :m]]])
-        return np.asarray(constant_curvature_operator(1.0, moment) + 3 * turned)
+        return np.asarray(np.trace(moment) * np.eye(self.dim) - moment + 3 * turned)
+
+    def embedding(self, radius: float) -> Embedding:
+        """Return z z*, a Hermitian matrix."""
+        return ShapeEmbedding(self, radius)
 
     def extrinsic_mean(self, points: Array, weights: FloatArray) -> Array:
         """Return the leading eigenvector of the mean of z z*: the full Procrustes mean."""
@@ -374,22 +367,130 @@ class KendallShapes(Manifold):
         return (32 * self.landmarks + 128) * EPS
 
 
-class _ExtrinsicBounds(ExtrinsicBounds):
-    """Averages of z z* in the Frobenius norm."""
+class _ExactShape(ExactPoints):
+    """Landmarks x, y in turn of that representative whose inner product with the origin is real and above 0.
 
-    def __init__(self, space: KendallShapes) -> None:
-        self._space, self._rows = space, space.landmarks - 1
-        self._one = (4 * self._rows + 40) * EPS  # what rounding does to one record's matrix
+    It is a function of the drawn shape, and not of how the footpoint was turned, which no promise covers.
+    """
 
-    def diameter(self, radius: float) -> float:
+    def moved(self, footpoint: Array, distance: arb, gaussian: list[arb]) -> list[arb]:
+        """Return cos(u) p + sin(u) w, aligned, p the footpoint centred and scaled, w a uniform horizontal vector."""
+        p = _centred([acb(z.real, z.imag) for z in footpoint.tolist()])
+        size = _size(p)
+        p = [z / size for z in p]
+        g = _centred([acb(x, y) for x, y in zip(gaussian[::2], gaussian[1::2], strict=True)])
+        along = _inner(p, g)
+        tangent = [w - along * z for z, w in zip(p, g, strict=True)]
+        sine, cosine = distance.sin_cos()
+        ahead = sine / _size(tangent)
+        drawn = _aligned([cosine * z + ahead * w for z, w in zip(p, tangent, strict=True)], self.space.origin)
+        return [part for z in drawn for part in (z.real, z.imag)]
+
+
+def _aligned(z: list[acb], origin: Array) -> list[acb]:
+    """Turn a pre-shape so that its inner product with the origin is real and above 0 (it is 0 with probability 0)."""
+    overlap = _inner([acb(entry.real, entry.imag) for entry in origin.tolist()], z)
+    turn = overlap.conjugate() / abs(overlap)
+    return [turn * entry for entry in z]
+
+
+def _centred(z: list[acb]) -> list[acb]:
+    mean = sum(z, start=acb(0)) / len(z)
+    return [entry - mean for entry in z]
+
+
+def _inner(z: list[acb], w: list[acb]) -> acb:
+    return sum((a.conjugate() * b for a, b in zip(z, w, strict=True)), start=acb(0))
+
+
+def _size(z: list[acb]) -> arb:
+    return total([a.real * a.real + a.imag * a.imag for a in z]).sqrt()
+
+
+class ShapeEmbedding(Embedding):
+    """The matrix z z* less its trace, in C^(k-1) with the origin as first basis vector; real, in an orthonormal basis.
+
+    Diagonals against Helmert rows, then real and imaginary parts above the diagonal times sqrt 2.
+    """
+
+    longest, farthest = 1.0, math.pi / 2
+
+    def __init__(self, space: KendallShapes, radius: float) -> None:
+        super().__init__(space, radius)
+        self.rows = space.landmarks - 1
+        self.size = self.rows**2 - 1
+        column = 2 * (self.rows - 1)
+        self.shares = column / 2, (self.size - column) / 2
+        # The two largest eigenvalues of an average are at least this far apart; without a bound on the whole space.
+        self._gap = max(0.0, math.cos(2 * self.reach))
+        self._one = (4 * self.rows + 40) * EPS  # what rounding does to one record's matrix
+        steps = np.arange(1, self.rows)
+        contrasts = np.tril(np.ones((self.rows - 1, self.rows)))
+        contrasts[steps - 1, steps] = -steps
+        self._contrasts = contrasts / np.sqrt(steps * (steps + 1))[:, None]
+        self._above = np.triu_indices(self.rows, 1)
+
+    def images(self, points: Array) -> FloatArray:
+        """Return vecd of v v', v real and imaginary parts: of the origin's coordinate, real, then of the others."""
+        c = self.logarithms(points)
+        t = vector_norm(c)[:, None]
+        across = np.sinc(t / np.pi) * c
+        half = self.rows - 1
+        return outer_products(np.hstack([np.cos(t), across[:, :half], across[:, half:]]))
+
+    def coordinates(self, average: FloatArray) -> FloatArray:
+        """Return the average matrix in coordinates."""
+        moment = from_vecd(average)
+        real, skew = moment[: self.rows, : self.rows].copy(), np.zeros((self.rows, self.rows))
+        # z = x + iy with y_0 = 0: the real part of z z* is xx' + yy', the imaginary part yx' - xy'.
+        real[1:, 1:] += moment[self.rows :, self.rows :]
+        skew[1:, :] = moment[self.rows :, : self.rows]
+        skew = skew - skew.T
+        root = math.sqrt(2)
+        return np.concatenate(
+            [self._contrasts @ np.diag(real), root * real[self._above], root * skew[self._above]],
+        )
+
+    def place(self, vectors: FloatArray) -> Array:
+        """Return the shape of the top eigenvector; the origin where all entries are 0."""
+        flat = vectors.reshape(-1, self.size)
+        # Scaled by a power of two, so that nothing overflows: eigenvectors stay as they are.
+        flat = np.ldexp(flat, -np.frexp(np.abs(flat).max(axis=1, keepdims=True))[1])
+        pairs = len(self._above[0])
+        diagonal, real, imaginary = np.split(flat, [self.rows - 1, self.rows - 1 + pairs], axis=1)
+        matrix = np.zeros((len(flat), self.rows, self.rows), dtype=np.complex128)
+        matrix[:, *self._above] = (real + 1j * imaginary) / math.sqrt(2)
+        matrix += np.conj(matrix.transpose(0, 2, 1))
+        index = np.arange(self.rows)
+        matrix[:, index, index] = diagonal @ self._contrasts
+        matrix[~flat.any(axis=1), 0, 0] = 1.0
+        y = np.linalg.eigh(matrix)[1][:, :, -1]
+        size = np.abs(y[:, :1])
+        y = y * np.where(size > 0, np.conj(y[:, :1]) / np.where(size > 0, size, 1.0), 1.0)
+        length = vector_norm(y[:, 1:])
+        c = unit_direction(y[:, 1:], length) * np.arctan2(length, size[:, 0])[:, None]
+        points = self.space.exp_coords(self.space.origin, np.hstack([c.real, c.imag]))
+        return points.reshape(*vectors.shape[:-1], *self.space.shape)
+
+    @property
+    def diameter(self) -> float:
         """Sqrt 2 sin 2r."""
-        return math.sqrt(2) * math.sin(min(2 * radius, math.pi / 2)) + 2 * self._one
+        return math.sqrt(2) * math.sin(min(2 * self.reach, math.pi / 2)) + 2 * self._one
 
-    def rounding(self, radius: float, terms: float) -> float:
+    def rounding(self, terms: float) -> float:
         """Rounding of one record's matrix, of its logarithm, and of the matrix product that averages them."""
-        product = (2 * terms + 8 * math.pow(self._rows, 1.5)) * EPS
-        return product + self._one + 2 * self._space.log_error(radius)
+        product = (2 * terms + 8 * math.pow(self.rows, 1.5)) * EPS
+        return product + self._one + 2 * self.space.log_error(self.reach)
 
-    def pull(self, radius: float) -> tuple[float, float]:
+    def pull(self) -> tuple[float, float]:
         """1/(4 cos^2 r) and 2r - sin(4r)/2."""
-        return 1 / (4 * math.cos(radius) ** 2), 2 * radius - math.sin(4 * radius) / 2
+        return 1 / (4 * math.cos(self.reach) ** 2), 2 * self.reach - math.sin(4 * self.reach) / 2
+
+    def error(self, t: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
+        """Return the largest angle, up to pi/2, by which noise turns the top eigenvector.
+
+        With the share s of the noise's squared length t^2 in the eigenvector's column: tan of twice the angle is at
+        most sqrt(2 s) t/(gap - sqrt(2 (1 - s)) t).
+        """
+        left = self._gap - SLACK - np.sqrt(2 * (1 - low)) * t
+        return np.where(left > 0, np.arctan2(np.sqrt(2 * high) * t, left) / 2, np.pi / 2)

@@ -251,9 +251,9 @@ class Product(ProductPasses):
         return min(factor.farthest * a for factor, a in self._each())
 
     @property
-    def has_gaussian(self) -> bool:
-        """Whether all factors have it: the density is a product."""
-        return all(factor.has_gaussian for factor in self.factors)
+    def gaussian_proof(self) -> str:
+        """A density that is a product, where all factors have it."""
+        return super().gaussian_proof or ("product" if all(factor.has_gaussian for factor in self.factors) else "")
 
     def volume_ceiling(self) -> tuple[int, float]:
         """Return the number of pairs and the rate by Jensen's inequality (theory: product)."""

@@ -32,6 +32,7 @@ from dpmanifold.linalg.cards import CardArray
 from dpmanifold.linalg.native.passes import LARGEST_SIZE, SMALLEST_SIZE
 from dpmanifold.manifolds.areas import Area, sinh_ceiling
 from dpmanifold.manifolds.base import POINT_TOLERANCE, Manifold, RawFrame, RawPoints, RawSums
+from dpmanifold.manifolds.exact_matrices import ExactMatrices
 from dpmanifold.manifolds.facts import StoredNumbers
 from dpmanifold.manifolds.layouts import Layout, plain_layouts
 from dpmanifold.manifolds.spd_metrics import AffineInvariantMetric, LogEuclideanMetric, SPDMetric
@@ -83,6 +84,7 @@ class SPD(Manifold):
         self.curvature = (0.0, 0.0) if self.is_flat else (-0.5, 0.0)
         self.origin = np.eye(self.size)
         self.stored = _StoredMatrix(self)
+        self.exact_points = None if self.is_flat else ExactMatrices(self)
 
     def _arguments(self) -> str:
         return str(self.size) if self.metric == "logeuclid" else f'{self.size}, metric="{self.metric}"'

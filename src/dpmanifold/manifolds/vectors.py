@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from dpmanifold._check import Array, FloatArray
@@ -96,26 +94,6 @@ def complete_basis(u: Array) -> Array:
     basis = (np.eye(d, dtype=u.dtype) - outer) * -np.conj(phase)[..., None]
     basis[..., :, 0] = u
     return np.asarray(basis)
-
-
-def constant_curvature_operator(curvature: float, second_moment: FloatArray) -> FloatArray:
-    """Return the mean of w -> R(w, v)v on a space of constant curvature.
-
-    >>> constant_curvature_operator(2.0, np.diag([1.0, 0.0]))
-    array([[0., 0.],
-           [0., 2.]])
-    """
-    moment = np.asarray(second_moment, dtype=np.float64)
-    return np.asarray(curvature * (np.trace(moment) * np.eye(len(moment)) - moment))
-
-
-def rank_one_diameter(dim: int) -> float:
-    """Return the factor m of theory section 7 (hessian) on spaces of constant curvature.
-
-    >>> rank_one_diameter(1), rank_one_diameter(10)
-    (0.0, 3.0)
-    """
-    return 0.0 if dim == 1 else math.sqrt(max(2, dim - 1))
 
 
 def log_sinc(u: FloatArray) -> FloatArray:

@@ -15,16 +15,17 @@ from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.manifolds import Euclidean
+from dpmanifold.manifolds.embedding import Embedding, TangentMap, VectorMap
 from dpmanifold.mechanisms.base import Calibration, Forecast, Law
-from dpmanifold.mechanisms.embeddings import Embedding, TangentEmbedding, extrinsic_embedding
+from dpmanifold.mechanisms.forecasts import CellForecast, carried_over
 from dpmanifold.mechanisms.laplace import LaplaceNoise
 from dpmanifold.mechanisms.vector import VectorMechanism
-from dpmanifold.noise import RiemannianGaussian, RiemannianLaplace
+from dpmanifold.noise import RadialLaw, RiemannianGaussian, RiemannianLaplace
 from dpmanifold.noise.distance import DistanceLaw
 from dpmanifold.noise.source import Rng, Size, as_shape, as_source
 from dpmanifold.privacy import ApproxDP, Promise, PureDP
 from dpmanifold.privacy.calibrate import gaussian_scale
-from dpmanifold.sensitivity import Sensitivity
+from dpmanifold.sensitivity import Sensitivity, of_extrinsic_mean, of_tangent_mean
 
 
 class _Average(LaplaceNoise, VectorMechanism):
@@ -33,8 +34,12 @@ class _Average(LaplaceNoise, VectorMechanism):
     needs_points = True
 
     @abstractmethod
-    def _embedding(self, ball: Ball) -> Embedding:
+    def _map(self, ball: Ball) -> VectorMap:
         """Return the map from points to vectors."""
+
+    @abstractmethod
+    def _forecast(self, ball: Ball, radius: RadialLaw) -> Forecast:
+        """Bound how far noise on the average carries the point, its length having this law."""
 
     def _unsuited(self, ball: Ball) -> str | None:
         """Return why the space has no such mean, or None."""
@@ -46,10 +51,6 @@ class _Average(LaplaceNoise, VectorMechanism):
             return "Gaussian noise keeps no pure promise"
         return self._unsuited(ball)
 
-    def sensitivity(self, ball: Ball, n: int) -> Sensitivity:
-        """Bound the change of the average of the units' vectors."""
-        return self._embedding(ball).sensitivity(n)
-
     def calibrate(self, ball: Ball, n: int, privacy: Promise, bound: Sensitivity | None = None) -> Calibration:
         """Return Delta/epsilon, less where the exact profile allows it, or Delta/mu."""
         sensitivity = self.bound(ball, n, bound)
@@ -60,29 +61,29 @@ class _Average(LaplaceNoise, VectorMechanism):
 
     def forecast(self, ball: Ball, n: int, calibration: Calibration) -> Forecast:
         """Return the law of the error on flat spaces, an upper bound of it elsewhere."""
-        embedding = self._embedding(ball)
-        return embedding.forecast(self._noise(embedding.size, calibration.scale).radius)
+        return self._forecast(ball, self._noise(self.size(ball), calibration.scale).radius)
 
     def law(self, ball: Ball, calibration: Calibration, mean: Array, points: UnitPoints) -> Law:
         """Return the law of the noisy average as a point."""
-        embedding = self._embedding(ball)
-        return _PlacedLaw(embedding, self.hidden(ball, mean, points), self._noise(embedding.size, calibration.scale))
+        noise = self._noise(self.size(ball), calibration.scale)
+        return _PlacedLaw(self._map(ball), self.hidden(ball, mean, points), noise)
 
     def vector(self, ball: Ball, mean: Array, points: UnitPoints) -> FloatArray:
         """Return the average of the units' vectors; the Fréchet mean is not looked at."""
-        return self._embedding(ball).average(points)
+        vectors = self._map(ball)
+        return vectors.coordinates(points.mean_of(vectors.images, vectors.bound))
 
     def longest(self, ball: Ball) -> float:
-        """Return the bound of the embedding."""
-        return self._embedding(ball).longest
+        """Return the bound of the map."""
+        return self._map(ball).longest
 
     def size(self, ball: Ball) -> int:
-        """Return the length of the embedding's vectors."""
-        return self._embedding(ball).size
+        """Return the length of the map's vectors."""
+        return self._map(ball).size
 
     def place(self, ball: Ball, numbers: FloatArray) -> Array:
         """Return the point that a noisy average stands for."""
-        return self._embedding(ball).place(numbers)
+        return self._map(ball).place(numbers)
 
     def _noise(self, size: int, scale: float) -> DistanceLaw:
         flat = Euclidean(size)
@@ -93,14 +94,14 @@ class _Average(LaplaceNoise, VectorMechanism):
 class _PlacedLaw:
     """A vector plus noise, as a point of the frame."""
 
-    def __init__(self, embedding: Embedding, vector: FloatArray, noise: DistanceLaw) -> None:
-        self._embedding, self._vector, self._noise = embedding, vector, noise
+    def __init__(self, vectors: VectorMap, vector: FloatArray, noise: DistanceLaw) -> None:
+        self._map, self._vector, self._noise = vectors, vector, noise
 
     def sample(self, size: Size | None = None, rng: Rng = None) -> Array:
         """Draw points, or one point."""
         shape = () if size is None else as_shape(size)
         z, _ = self._noise.sample_coords(math.prod(shape), as_source(rng))
-        return self._embedding.place(np.reshape(self._vector + z, (*shape, self._embedding.size)))
+        return self._map.place(np.reshape(self._vector + z, (*shape, self._map.size)))
 
 
 class _TangentMean(_Average):
@@ -108,8 +109,15 @@ class _TangentMean(_Average):
 
     estimand = "tangent"
 
-    def _embedding(self, ball: Ball) -> Embedding:
-        return TangentEmbedding(ball)
+    def sensitivity(self, ball: Ball, n: int) -> Sensitivity:
+        """2r/n."""
+        return of_tangent_mean(ball, n)
+
+    def _map(self, ball: Ball) -> VectorMap:
+        return TangentMap(ball.frame, ball.radius)
+
+    def _forecast(self, ball: Ball, radius: RadialLaw) -> Forecast:
+        return carried_over(ball, radius)
 
 
 class TangentMeanGaussian(_TangentMean):
@@ -135,14 +143,22 @@ class _ExtrinsicMean(_Average):
     needs_ball = False
 
     def _unsuited(self, ball: Ball) -> str | None:
-        if extrinsic_embedding(ball) is None:
+        if ball.frame.embedding(ball.radius) is None:
             return "extrinsic means are of spheres and planar shapes; every space has a tangent mean"
         return None
 
-    def _embedding(self, ball: Ball) -> Embedding:
-        found = extrinsic_embedding(ball)
+    def sensitivity(self, ball: Ball, n: int) -> Sensitivity:
+        """Return the diameter of the images over n."""
+        return of_extrinsic_mean(ball, n)
+
+    def _map(self, ball: Ball) -> Embedding:
+        found = ball.frame.embedding(ball.radius)
         assert found is not None
         return found
+
+    def _forecast(self, ball: Ball, radius: RadialLaw) -> Forecast:
+        embedding = self._map(ball)
+        return CellForecast(radius, embedding.shares, embedding.error, embedding.farthest)
 
 
 class ExtrinsicMeanGaussian(_ExtrinsicMean):

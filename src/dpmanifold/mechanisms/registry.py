@@ -230,7 +230,7 @@ def choose(
         raise InvalidArgumentError(
             f'this mean needs a ball, got {ball!r}. Give a center and a radius, or ask for `estimand="extrinsic"`.'
         )
-    if estimand == "extrinsic" and ball.space.extrinsic is None:
+    if estimand == "extrinsic" and ball.frame.embedding(ball.radius) is None:
         raise InvalidArgumentError(f'`estimand` must be "frechet" or "tangent" on {ball.space!r}: {best}.')
     raise PromiseError(
         f"no mechanism can keep {privacy!r} for n = {n} on {ball.space!r} in this ball: {best}. Use more units, a "

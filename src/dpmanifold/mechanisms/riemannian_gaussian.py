@@ -12,8 +12,9 @@ from dpmanifold.manifolds import Euclidean, Manifold
 from dpmanifold.mechanisms.about import AboutMean
 from dpmanifold.mechanisms.base import Calibration, Forecast, Law
 from dpmanifold.noise import RiemannianGaussian
-from dpmanifold.noise.products import ProductGaussian
+from dpmanifold.noise.products import gaussian_law, has_gaussian_law
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PureDP, calibrate_gaussian, gaussian_scale
+from dpmanifold.privacy.profile import has_exact_profile
 from dpmanifold.sensitivity import Sensitivity
 
 
@@ -30,7 +31,7 @@ class RiemannianGaussianMechanism(AboutMean):
         space = ball.space
         if space.is_hadamard:
             return "Delta/mu is too small where curvature is negative, and on flat spaces it is the wrapped Gaussian"
-        if not space.has_gaussian:
+        if not has_gaussian_law(space):
             return (
                 "Delta/mu is proven for spheres and complex projective spaces, such as planar shapes, and for products "
                 "of them and flat spaces. Ask for the tangent mean, which every space has"
@@ -47,7 +48,7 @@ class RiemannianGaussianMechanism(AboutMean):
 
     def forecast(self, ball: Ball, n: int, calibration: Calibration) -> Forecast:
         """Return the law of the radius, exactly; on products that of a flat space, which is larger."""
-        if ball.space.rank_one is not None:
+        if ball.space.gaussian_proof != "product":
             law = RiemannianGaussian(ball.frame, ball.frame.origin, calibration.scale)
             return Forecast(law.radius, law.radius_is_exact)
         flat = Euclidean(ball.space.dim)
@@ -55,8 +56,7 @@ class RiemannianGaussianMechanism(AboutMean):
 
     def law(self, ball: Ball, calibration: Calibration, mean: Array, points: UnitPoints) -> Law:
         """Return the law about the mean."""
-        kind = ProductGaussian if ball.space.rank_one is None else RiemannianGaussian
-        return kind(ball.frame, mean, calibration.scale)
+        return gaussian_law(ball.frame, mean, calibration.scale)
 
 
 class ExactGaussianMechanism(RiemannianGaussianMechanism):
@@ -68,7 +68,7 @@ class ExactGaussianMechanism(RiemannianGaussianMechanism):
 
     def refusal(self, ball: Ball, privacy: Promise) -> str | None:
         """Return why not: profiles are known on spheres and shapes alone."""
-        if not ball.space.is_hadamard and ball.space.rank_one is None:
+        if not ball.space.is_hadamard and not has_exact_profile(ball.space):
             return "exact profiles are known on spheres and complex projective spaces, such as planar shapes"
         return super().refusal(ball, privacy)
 

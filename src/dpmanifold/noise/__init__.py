@@ -1,7 +1,7 @@
 """The probability laws of the noise and their exact samplers (theory section 4). No Markov chains."""
 
 from dpmanifold.noise.exact import grid_of, likeliest, noisy_number, noisy_vector
-from dpmanifold.noise.exact_samplers import ExactSampler, register_exact_sampler
+from dpmanifold.noise.exact_samplers import ExactSampler, exact_sampler
 from dpmanifold.noise.gaussian import RiemannianGaussian
 from dpmanifold.noise.gradient import GradientLaw
 from dpmanifold.noise.laplace import RiemannianLaplace
@@ -21,9 +21,9 @@ __all__ = [
     "WrappedGaussian",
     "WrappedLaplace",
     "as_source",
+    "exact_sampler",
     "grid_of",
     "likeliest",
     "noisy_number",
     "noisy_vector",
-    "register_exact_sampler",
 ]

@@ -285,9 +285,9 @@ def loss_profile(space: Manifold, law: Law, scale: float, distance: float) -> Pr
             "farther apart. Take the sensitivity of the statistic."
         )
     # Shapes of triangles are a sphere of curvature 4; a sphere of any curvature is a unit sphere in other units.
-    shapes = facts.double == 1 and space.dim > 2
+    shapes = facts.triangle == "complex" and space.dim > 2
     end = math.pi / 2 if shapes else math.pi
-    unit = facts.end / end
+    unit = facts.reach / end
     s, d = scale / unit, distance / unit
     largest = d / s if law == "laplace" else d / s * ((2 * end - d) / s) / 2
     pair = _Pair(law, space.dim, space.dim // 2 if shapes else 0, s, d, end, 2 * end - d)
@@ -393,13 +393,25 @@ def _certified_mu(profile: Profile, target: float | None) -> float:
         more = np.concatenate([np.linspace(a, b, n + 1)[1:-1] for a, b, n in splits])
 
 
+def has_exact_profile(space: Manifold) -> bool:
+    """Return whether the law of direction is known in closed form: on spheres and complex projective spaces.
+
+    Examples
+    --------
+    >>> from dpmanifold.manifolds import SPD, Sphere
+    >>> has_exact_profile(Sphere(2)), has_exact_profile(SPD(2))
+    (True, False)
+    """
+    return space.rank_one is not None and space.rank_one.triangle in ("sphere", "complex")
+
+
 def _rank_one(space: Manifold) -> RankOne:
     """Return the radial facts that the profiles are made of, or say why there are none."""
-    if isinstance(space, Manifold) and space.rank_one is not None:
+    if isinstance(space, Manifold) and space.rank_one is not None and has_exact_profile(space):
         facts = space.rank_one
-        if not math.isclose(facts.end, space.injectivity_radius, rel_tol=1e-12):
+        if not math.isclose(facts.reach, space.injectivity_radius, rel_tol=1e-12):
             raise InvalidArgumentError(
-                f"`space` must be a Sphere or KendallShapes, got {space!r}: its rank_one closes at {facts.end:.6g}, "
+                f"`space` must be a Sphere or KendallShapes, got {space!r}: its rank_one closes at {facts.reach:.6g}, "
                 f"and its geodesics at {space.injectivity_radius:.6g}. Leave rank_one out."
             )
         return facts

@@ -17,8 +17,8 @@ from dpmanifold.features import Directions, slope_of_directions
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.manifolds import Euclidean
 from dpmanifold.manifolds.base import shorten
+from dpmanifold.manifolds.embedding import TangentMap
 from dpmanifold.mechanisms import Calibration, Forecast
-from dpmanifold.mechanisms.embeddings import TangentEmbedding
 from dpmanifold.mechanisms.forecasts import carried_over
 from dpmanifold.noise import RiemannianGaussian, RiemannianLaplace
 from dpmanifold.noise.source import Rng
@@ -137,7 +137,7 @@ class Median(Statistic):
         """Return the point that an average direction leads to, no farther away than the scale: post-processing."""
         # Seen from far away all directions agree, and the data are about as far away as the median distance.
         step = shorten((stride(ball, scale) * directions)[None], scale)[0]
-        return placed(ball, TangentEmbedding(ball).place(step), True)
+        return placed(ball, TangentMap(ball.frame, ball.radius).place(step), True)
 
     def hidden(self, release: Release, points: Callable[[], UnitPoints]) -> tuple[Array, float]:
         """Return where the step leads without noise; no direction is cut. NOT PRIVATE."""

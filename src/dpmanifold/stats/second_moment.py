@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpmanifold import frechet, sensitivity
+from dpmanifold import sensitivity
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
 from dpmanifold.features.limits import Cut, in_vecd, of_matrix
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.inference import ConfidenceRegion
-from dpmanifold.linalg import from_vecd
+from dpmanifold.linalg import from_vecd, outer_products
 from dpmanifold.manifolds.base import shorten
 from dpmanifold.release import Release
 from dpmanifold.sensitivity import Sensitivity
@@ -46,7 +46,7 @@ class SecondMoment(Moment):
         """Return vecd of the mean of v v'."""
         frame = points.ball.frame
         return points.mean_of(
-            lambda block: frechet.outer_products(shorten(frame.log_coords(at, block), reach)), reach**self.power
+            lambda block: outer_products(shorten(frame.log_coords(at, block), reach)), reach**self.power
         )
 
     def value(self, numbers: FloatArray, details: dict[str, float]) -> FloatArray:

@@ -16,9 +16,9 @@ from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.features import Shape
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.linalg import from_vecd
+from dpmanifold.manifolds.embedding import TangentMap
 from dpmanifold.manifolds.vectors import vector_norm
 from dpmanifold.mechanisms import Calibration, Forecast, get
-from dpmanifold.mechanisms.embeddings import TangentEmbedding
 from dpmanifold.privacy import Promise
 from dpmanifold.release import REVEALED, Clipping, Drawn, Release
 from dpmanifold.statistic import STATISTICS, Header, Kind, Statistic, Step
@@ -149,7 +149,7 @@ STATISTICS.register(SHAPED.name, SHAPED)
 
 def carried_back(ball: Ball, shape: Shape, y: FloatArray) -> Array:
     """Return the point of the ball's frame that a vector in the norm stands for: post-processing."""
-    return TangentEmbedding(ball).place(shape.back(y))
+    return TangentMap(ball.frame, ball.radius).place(shape.back(y))
 
 
 def learned_shape(joint: Release) -> Shape:

@@ -14,6 +14,7 @@ from dpmanifold.manifolds import Manifold
 from dpmanifold.manifolds.laws import LAWS, Law, Reference, rounding_bounds_hold, what_is_wrong, words_of
 from dpmanifold.manifolds.laws.samples import directions, require
 from dpmanifold.privacy import GDP, calibrate_gaussian
+from dpmanifold.privacy.profile import has_exact_profile
 
 # Points that stand for a space, the most dimensions in which they are enough, and the standard errors that are allowed.
 _POINTS, _MOST_DIMENSIONS, _ERRORS = 200_000, 6, 4.0
@@ -68,7 +69,7 @@ def the_gaussian_guarantee_is_kept(space: Manifold, rng: np.random.Generator) ->
         distance = share * space.injectivity_radius
         far = np.asarray(space.dist(space.exp_coords(space.origin, e * distance), everywhere))
         scales = {"distance/mu": distance / mu}
-        if space.rank_one is not None:
+        if has_exact_profile(space):
             scales["the exact profile"] = calibrate_gaussian(space, distance, GDP(mu))
         for name, scale in scales.items():
             reached = _reached(near, far, scale)

@@ -9,6 +9,7 @@ import numpy as np
 from dpmanifold._check import FloatArray
 from dpmanifold.manifolds.base import Manifold
 from dpmanifold.manifolds.laws.samples import directions, fewer, points, reach, require
+from dpmanifold.manifolds.symmetric import cot_of_root, log_sinc_of_root
 from dpmanifold.manifolds.vectors import complete_basis
 
 # What formulas may differ by from each other, and from differences of distances.
@@ -23,9 +24,9 @@ def curvature_is_one_story(space: Manifold, rng: np.random.Generator) -> None:
         operator = _operator(space, u)
         values, vectors = np.linalg.eigh(operator)
         for t in np.array([0.1, 0.4, 0.8]) * far:
-            wanted = (vectors * _u_cot_u(values * t * t)) @ vectors.T
+            wanted = (vectors * cot_of_root(values * t * t)) @ vectors.T
             _hessian_is(space, u * t, wanted)
-            density, stated = float(_log_sinc(values * t * t).sum()), float(space.log_volume_density(u * t))
+            density, stated = float(log_sinc_of_root(values * t * t).sum()), float(space.log_volume_density(u * t))
             require(
                 abs(stated - density) <= _FORMULAS * (1 + abs(density)),
                 f"log_volume_density is {stated:.6g} where curvature_operator makes it {density:.6g}",
@@ -119,20 +120,5 @@ def _distance_bends_alike(space: Manifold, rng: np.random.Generator) -> None:
     f = [np.asarray(space.dist(space.exp_coords(p, s * step * across), q)) ** 2 / 2 for s in (-2, -1, 0, 1, 2)]
     numeric = (-f[0] + 16 * f[1] - 30 * f[2] + 16 * f[3] - f[4]) / (12 * step**2)
     values, vectors = np.linalg.eigh(np.asarray(space.curvature_operator(np.outer(u, u))))
-    off = np.abs(numeric - ((across @ vectors) ** 2 * _u_cot_u(values * t * t)).sum(axis=1)).max()
+    off = np.abs(numeric - ((across @ vectors) ** 2 * cot_of_root(values * t * t)).sum(axis=1)).max()
     require(off <= _DIFFERENCES, f"dist bends otherwise than curvature_operator says: Hessians differ by {off:.2g}")
-
-
-def _u_cot_u(x: FloatArray) -> FloatArray:
-    """sqrt(x) cot sqrt(x), for x of either sign."""
-    s = np.sqrt(np.abs(np.where(x == 0, 1.0, x)))
-    with np.errstate(all="ignore"):
-        return np.where(np.abs(x) < 1e-12, 1 - x / 3, np.where(x > 0, s / np.tan(s), s / np.tanh(s)))
-
-
-def _log_sinc(x: FloatArray) -> FloatArray:
-    """Log of sin(sqrt x)/sqrt x, for x of either sign."""
-    s = np.sqrt(np.abs(np.where(x == 0, 1.0, x)))
-    with np.errstate(all="ignore"):
-        large = np.where(x > 0, np.log(np.abs(np.sin(s)) / s), np.log(np.sinh(s) / s))
-    return np.where(np.abs(x) < 1e-12, -x / 6, large)

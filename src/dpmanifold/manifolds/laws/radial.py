@@ -15,7 +15,7 @@ from dpmanifold.manifolds.areas import Area, log_unit_sphere
 from dpmanifold.manifolds.base import Manifold
 from dpmanifold.manifolds.facts import RankOne
 from dpmanifold.manifolds.laws.samples import directions, fewer, points, reach, require
-from dpmanifold.manifolds.vectors import log_sinc, log_sinhc, vector_norm
+from dpmanifold.manifolds.vectors import log_sinhc, vector_norm
 
 # Logs of areas and volumes may differ by this.
 _LOG = 1e-8
@@ -98,34 +98,39 @@ def radial_facts_are_true(space: Manifold, rng: np.random.Generator) -> None:
     if facts is None:
         return
     require(
-        math.isclose(facts.end, space.injectivity_radius, rel_tol=1e-12),
-        f"rank_one closes at {facts.end:.6g}, and geodesics at {space.injectivity_radius:.6g}",
+        math.isclose(facts.reach, space.injectivity_radius, rel_tol=1e-12),
+        f"rank_one closes at {facts.reach:.6g}, and geodesics at {space.injectivity_radius:.6g}",
     )
     n = fewer(space, 50)
-    u, t = directions(space, rng, n), 0.98 * facts.end * rng.random(n)
-    c, angle = u * t[:, None], t / facts.radius
-    volume = facts.single * log_sinc(angle) + (log_sinc(2 * angle) if facts.double else 0.0)
-    off = np.abs(volume - space.log_volume_density(c)).max()
+    far = reach(space)
+    u, t = directions(space, rng, n), far * rng.random(n)
+    c = u * t[:, None]
+    off = np.abs(facts.log_volume(t) - space.log_volume_density(c)).max()
     require(off <= _LOG, f"rank_one has another volume than log_volume_density: a factor exp({off:.3g})")
-    e, distance = directions(space, rng, 1)[0], 0.4 * facts.end
+    if facts.triangle == "":
+        return
+    e, distance = directions(space, rng, 1)[0], 0.4 * far
     corner = space.exp_coords(space.origin, e * distance)
     third = np.asarray(space.dist(corner, space.exp_coords(space.origin, c)))
     off = np.abs(third - _third_side(space, facts, u, t, e, distance)).max()
-    require(off <= 1e-6 * facts.end, f"rank_one has other triangles than dist: a third side differs by {off:.2g}")
+    require(off <= 1e-6 * far, f"rank_one has other triangles than dist: a third side differs by {off:.2g}")
 
 
 def _third_side(
     space: Manifold, facts: RankOne, u: FloatArray, t: FloatArray, e: FloatArray, distance: float
 ) -> FloatArray:
-    """Return the distance of the ends of two geodesics by the law of cosines of spheres, or of projective spaces."""
-    a, b = t / facts.radius, distance / facts.radius
+    """Return the distance of the ends of two geodesics by the law of cosines that is stated."""
+    a, b = t / facts.unit, distance / facts.unit
+    if facts.triangle == "hyperbolic":
+        return np.asarray(facts.unit * np.arccosh(np.cosh(a) * math.cosh(b) - np.sinh(a) * math.sinh(b) * (u @ e)))
     cosine = np.cos(a) * math.cos(b) + np.sin(a) * math.sin(b) * (u @ e)
-    if facts.double == 0:
-        return np.asarray(facts.radius * np.arccos(np.clip(cosine, -1, 1)))
-    # The direction i u is the one that is curved most.
-    most = np.array([np.linalg.eigh(space.curvature_operator(np.outer(one, one)))[1][:, -1] for one in u])
-    turned = np.sin(a) * math.sin(b) * (most @ e)
-    return np.asarray(facts.radius * np.arccos(np.clip(np.hypot(cosine, turned), 0, 1)))
+    if facts.triangle == "complex":
+        # The direction i u is the one that is curved most.
+        most = np.array([np.linalg.eigh(space.curvature_operator(np.outer(one, one)))[1][:, -1] for one in u])
+        cosine = np.hypot(cosine, np.sin(a) * math.sin(b) * (most @ e))
+    elif facts.triangle == "real":
+        cosine = np.abs(cosine)
+    return np.asarray(facts.unit * np.arccos(np.clip(cosine, -1, 1)))
 
 
 def random_points_are_uniform(space: Manifold, rng: np.random.Generator) -> None:
