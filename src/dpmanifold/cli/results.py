@@ -91,12 +91,12 @@ def _checked_in_json(found: Verification, paid: Compared | None) -> dict[str, An
 
 def _paid(result: Result, where: str) -> Compared:
     """Hold a result against a ledger, or an export of one."""
-    from dpmanifold.ledger.receipts import Compared, compared, pages_of_export
+    from dpmanifold.ledger.receipts import Compared, compared_with_export
 
     if any(release.receipt is None for release in result.released):
         return Compared(("it carries no receipt: no ledger paid for it.",), "")
     if is_export(where):
-        return compared(result, pages_of_export(where))
+        return compared_with_export(result, where)
     with opened(where, READER) as book:
         return book.compared(result)
 

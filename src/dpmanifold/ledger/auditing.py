@@ -7,7 +7,6 @@ that was written anew as a whole is right in itself: only the witness, or a rece
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, final
@@ -18,6 +17,7 @@ from dpmanifold.ledger.bodies import RESTS, Numbers, many, promise_from_body
 from dpmanifold.ledger.entries import Entry
 from dpmanifold.privacy import Promise
 from dpmanifold.privacy.amounts import Amount, added, amount_from_text, as_promise_up, cost_of, fits, in_words, nothing
+from dpmanifold.storage.chain import sha256_of_bytes
 
 MOST = 100
 """Faults that are listed; how many there are is counted beyond that."""
@@ -342,7 +342,7 @@ class Auditor:
                 yield f"was drawn for entry {spend} before its work was begun."
             if self._content is not None:
                 found = self._content(entry.seq)
-                if found is None or hashlib.sha256(found).hexdigest() != facts["sha256"]:
+                if found is None or sha256_of_bytes(found) != facts["sha256"]:
                     yield "has not the bytes that were drawn: its result was changed or removed."
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import pathlib
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, final
 
 from dpmanifold._version import __version__
 from dpmanifold.errors import InvalidDataError
@@ -77,6 +77,32 @@ def read_export(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Iterator[
     if not known or not isinstance(header.get("ledger"), str):
         raise InvalidDataError(f"{target} is not an export of a ledger. Write one: dpm ledger export, Ledger.export.")
     return header, _entries(target, lines)
+
+
+@final
+class ExportReader:
+    """Looks things up in an export, which is read again for each.
+
+    Parameters
+    ----------
+    path : of the file
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = path
+        self.ledger: str = read_export(path)[0]["ledger"]
+
+    def entry(self, seq: int) -> Entry | None:
+        """Return the entry of this number; None where there is none."""
+        return next((entry for entry in read_export(self._path)[1] if entry.seq == seq), None)
+
+    def once(self, text: str) -> Entry | None:
+        """Return the entry of what may happen once; None where it has not happened."""
+        return next((entry for entry in read_export(self._path)[1] if entry.once == text), None)
+
+    def of_kind(self, kind: str) -> Iterator[Entry]:
+        """Yield all entries of a kind, in order."""
+        return (entry for entry in read_export(self._path)[1] if entry.kind == kind)
 
 
 def verify_export(path: str | os.PathLike[str], witness: Lines | None = None) -> Audit:

@@ -21,7 +21,7 @@ from dpmanifold.ledger.history import History
 from dpmanifold.ledger.places import Places
 from dpmanifold.ledger.population import Population, cap_of, checked_label, checked_name
 from dpmanifold.ledger.postgres import PostgresStore
-from dpmanifold.ledger.receipts import Compared, Pages, compared
+from dpmanifold.ledger.receipts import Compared, compared
 from dpmanifold.ledger.reconciling import Reconciled, recover
 from dpmanifold.ledger.schema import found_by
 from dpmanifold.ledger.sqlite import SqliteStore
@@ -355,14 +355,7 @@ class Ledger:
         ----------
         release : a release, a result made of releases, or a receipt alone
         """
-        pages = Pages(
-            self.id,
-            self._entry,
-            lambda text: self.store.read(lambda reader: reader.once(text)),
-            lambda: self.store.read(lambda reader: reader.of_kind("recovered")),
-            lambda seq: self.store.read(lambda reader: reader.result(seq)),
-        )
-        return compared(release, pages)
+        return self.store.read(lambda reader: compared(release, self.id, reader))
 
     def write(self, action: Callable[[Writer], T]) -> T:
         """Append in one transaction; the caller sees to the witness."""

@@ -2,44 +2,28 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from dpmanifold._check import shown
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.ledger.bodies import promise_from_body
 from dpmanifold.ledger.entries import Entry
-from dpmanifold.ledger.export import read_export
+from dpmanifold.ledger.export import ExportReader
 from dpmanifold.privacy.accounts import Receipt
 from dpmanifold.privacy.amounts import amount_from_text, as_promise_up
 from dpmanifold.privacy.promises import ApproxDP, PureDP
 from dpmanifold.release import Release
 from dpmanifold.stats.query import find_query
 from dpmanifold.stats.settling import outcome_of, releases_in
+from dpmanifold.storage.chain import sha256_of_bytes
 
-EntryAt = Callable[[int], Entry | None]
+if TYPE_CHECKING:
+    from dpmanifold.ledger.chain import Reader
 
-
-@dataclass(frozen=True)
-class Pages:
-    """What of a ledger is looked at when a release is held against it: of a database, or of an export.
-
-    Attributes
-    ----------
-    ledger : its id
-    entry_at : gives the entry of a number, None where there is none
-    once : gives the entry that says what may be said once, None where there is none
-    recovered : gives the recovered entries: a payment that the database had forgotten is one of them
-    result : gives the stored bytes of a drawn entry; None of an export, which has none
-    """
-
-    ledger: str
-    entry_at: EntryAt
-    once: Callable[[str], Entry | None]
-    recovered: Callable[[], Iterable[Entry]]
-    result: Callable[[int], bytes | None] | None = None
+    Pages = Reader | ExportReader  # what of a ledger is looked at: of a database, or of an export, which has no results
 
 
 @dataclass(frozen=True)
@@ -77,21 +61,20 @@ def receipts_of(thing: object) -> list[Receipt]:
     return [receipt for i, receipt in enumerate(receipts) if receipt not in receipts[:i]]
 
 
-def receipt_faults(
-    receipt: Receipt, ledger: str, entry_at: EntryAt, recovered: Callable[[], Iterable[Entry]]
-) -> list[str]:
+def receipt_faults(receipt: Receipt, ledger: str, pages: Pages) -> list[str]:
     """Return what is wrong with a receipt, in sentences: [] if the ledger has the entry that it names, unchanged.
 
     Parameters
     ----------
     receipt : of a release
-    ledger, entry_at, recovered : as in :class:`Pages`
+    ledger : the ledger's id
+    pages : what to look at
     """
     if receipt.ledger != ledger:
         return [f"the receipt is of ledger {receipt.ledger}, and this is ledger {ledger}."]
-    entry = _payment(receipt, entry_at, recovered)
+    entry = _payment(receipt, pages)
     if entry is None:
-        there = "has no such entry" if entry_at(receipt.sequence) is None else "has another entry there"
+        there = "has no such entry" if pages.entry(receipt.sequence) is None else "has another entry there"
         return [
             f"the receipt names entry {receipt.sequence} with the hash {receipt.hash}, and the ledger {there}: the "
             "ledger was written anew or put back to an older state since, or the receipt was edited."
@@ -110,12 +93,13 @@ def receipt_faults(
     return wrong
 
 
-def _payment(receipt: Receipt, entry_at: EntryAt, recovered: Callable[[], Iterable[Entry]]) -> Entry | None:
+def _payment(receipt: Receipt, pages: Pages) -> Entry | None:
     """Return the entry that a receipt names, or the one that was lost and recovered since."""
-    entry = entry_at(receipt.sequence)
+    entry = pages.entry(receipt.sequence)
     if entry is not None and entry.hash == receipt.hash:
         return entry
-    return next((lost for one in recovered() for lost in one.stood_for() if lost.hash == receipt.hash), None)
+    lost = (lost for one in pages.of_kind("recovered") for lost in one.stood_for())
+    return next((one for one in lost if one.hash == receipt.hash), None)
 
 
 def _edited(entry: Entry) -> str:
@@ -133,7 +117,7 @@ def _same_total(receipt: Receipt, entry: Entry) -> bool:
     return len(total) == parts and as_promise_up(stated, total) == stated
 
 
-def compared(thing: object, pages: Pages) -> Compared:
+def compared(thing: object, ledger: str, pages: Pages) -> Compared:
     """Hold a release, a result made of releases, or a receipt against a ledger.
 
     The entry that paid must be there, unchanged, and must have paid for such a release: this promise, this statistic,
@@ -143,103 +127,86 @@ def compared(thing: object, pages: Pages) -> Compared:
     Parameters
     ----------
     thing : a release, a result made of releases, or a receipt
+    ledger : the ledger's id
     pages : what to look at
     """
     faults: list[str] = []
     unseen = ""
     for receipt in receipts_of(thing):
-        found = receipt_faults(receipt, pages.ledger, pages.entry_at, pages.recovered)
+        found = receipt_faults(receipt, ledger, pages)
         if not found and not isinstance(thing, Receipt):
             parts = [part for part in getattr(thing, "released", ()) if part.receipt == receipt]
-            found, more = _release_faults(parts, receipt, pages)
+            found, more = _release_faults(parts, receipt, ledger, pages)
             unseen = unseen or more
         faults += found
-    where = "ledger" if pages.result is not None else "export"
+    where = "export" if isinstance(pages, ExportReader) else "ledger"
     if isinstance(thing, Receipt):
-        return Compared(tuple(faults), f"The {where} has the entry that the receipt names.")
-    if unseen:
+        shows = f"The {where} has the entry that the receipt names."
+    elif unseen:
         paid = f"The {where} has an entry that paid for such a release, of this statistic and this promise."
-        return Compared(tuple(faults), f"{paid} NOT shown: {unseen}.")
-    return Compared(
-        tuple(faults), f"The {where} has the entry that paid for it, and it is what was drawn then, bit for bit."
-    )
+        shows = f"{paid} NOT shown: {unseen}."
+    else:
+        shows = f"The {where} has the entry that paid for it, and it is what was drawn then, bit for bit."
+    return Compared(tuple(faults), shows)
 
 
-def _release_faults(releases: Sequence[Release], receipt: Receipt, pages: Pages) -> tuple[list[str], str]:
+def _release_faults(releases: Sequence[Release], receipt: Receipt, ledger: str, pages: Pages) -> tuple[list[str], str]:
     """Return what is wrong with the releases of one receipt that holds, and what cannot be told about them."""
-    spend = _payment(receipt, pages.entry_at, pages.recovered)
+    spend = _payment(receipt, pages)
     assert spend is not None  # the receipt holds
-    faults = _promise_faults(releases, spend)
-    here = pages.entry_at(receipt.sequence)
+    faults = list(_promise_faults(releases, spend))
+    here = pages.entry(receipt.sequence)
     if here is None or here.hash != receipt.hash:
         return faults, "which data, and that it is what was drawn: the payment was recovered, and no results ever are"
-    faults += _number_faults(releases, spend, pages)
+    faults += _number_faults(releases, spend, ledger, pages)
     drawn = pages.once(f"outcome:{receipt.sequence}")
-    if drawn is not None and drawn.hash_in(pages.ledger) != drawn.hash:
+    if drawn is not None and drawn.hash_in(ledger) != drawn.hash:
         return [*faults, _edited(drawn)], ""
     if drawn is None or drawn.kind != "drawn":
         return [*faults, "nothing was drawn for the entry that the receipt names, or it was lost."], ""
-    if pages.result is not None:
-        return faults + _content_faults(releases, pages.result(drawn.seq), drawn), ""
-    if _digest(outcome_of(releases)) == drawn.facts["sha256"]:
+    not_drawn = f"the release is not what was drawn in entry {drawn.seq}: it was edited."
+    if not isinstance(pages, ExportReader):
+        content = pages.result(drawn.seq)
+        if content is None or sha256_of_bytes(content) != drawn.facts["sha256"]:
+            return [*faults, f"{drawn.title} has not the bytes that were drawn: its result was changed."], ""
+        kept = [one.to_dict(answers=False) for one in releases_in(content)]
+        return faults + [not_drawn for release in releases if release.to_dict(answers=False) not in kept], ""
+    if sha256_of_bytes(outcome_of(releases)) == drawn.facts["sha256"]:
         return faults, ""
     query = find_query(spend.facts["statistic"])
     if query is not None and query.result is dict:  # a file has one of them
         one_hash = "an export has one hash for the releases of all classes, and no results. The ledger itself can tell"
         return faults, f"that it is what was drawn: {one_hash}"
-    return [*faults, _not_drawn(drawn)], ""
+    return [*faults, not_drawn], ""
 
 
-def _promise_faults(releases: Sequence[Release], spend: Entry) -> list[str]:
-    """Return where releases are not of the statistic and the promise that were paid for."""
+def _promise_faults(releases: Sequence[Release], spend: Entry) -> Iterator[str]:
+    """Yield where releases are not of the statistic and the promise that were paid for."""
     asked, promise = str(spend.facts["statistic"]), promise_from_body(spend.facts["privacy"])
     query = find_query(asked)
     made_of = (asked,) if query is None else query.releases  # of a distribution that is gone
-    faults = []
     for release in releases:
         if release.statistic not in made_of:
-            faults.append(f"entry {spend.seq} paid for a {asked}, and the release is of a {release.statistic}.")
+            yield f"entry {spend.seq} paid for a {asked}, and the release is of a {release.statistic}."
         if release.privacy != promise:
-            faults.append(f"entry {spend.seq} paid for {promise}, and the release promises {release.privacy}.")
-    return faults
+            yield f"entry {spend.seq} paid for {promise}, and the release promises {release.privacy}."
 
 
-def _number_faults(releases: Sequence[Release], spend: Entry, pages: Pages) -> list[str]:
+def _number_faults(releases: Sequence[Release], spend: Entry, ledger: str, pages: Pages) -> list[str]:
     """Return where releases are of another number of units than the data sets that were paid for have."""
-    entries = [_dataset(spend.population, str(name), pages) for name in spend.facts["datasets"]]
+    names = (str(name).rpartition("@") for name in spend.facts["datasets"])
+    entries = [pages.once(f"dataset:{spend.population}:{plain}:{version}") for plain, _, version in names]
     sets = [entry for entry in entries if entry is not None]
     if len(sets) < len(entries):
         return [f"entry {spend.seq} paid for data that the ledger does not have."]
-    changed = [_edited(entry) for entry in sets if entry.hash_in(pages.ledger) != entry.hash]
+    changed = [_edited(entry) for entry in sets if entry.hash_in(ledger) != entry.hash]
     if changed:
         return changed
     found, facts = [release.n for release in releases], [entry.facts["facts"] for entry in sets]
     query = find_query(spend.facts["statistic"])
-    right = query is None or query.sample.are_counts(found, facts)
-    return (
-        [] if right else [f"the release is of another number of units than the data that entry {spend.seq} paid for."]
-    )
-
-
-def _dataset(population: str, name: str, pages: Pages) -> Entry | None:
-    plain, _, version = name.rpartition("@")
-    return pages.once(f"dataset:{population}:{plain}:{version}")
-
-
-def _content_faults(releases: Sequence[Release], content: bytes | None, drawn: Entry) -> list[str]:
-    """Return what is wrong with releases as the outcome of their payment: they must be among what was drawn."""
-    if content is None or _digest(content) != drawn.facts["sha256"]:
-        return [f"entry {drawn.seq} (drawn) has not the bytes that were drawn: its result was changed."]
-    kept = [one.to_dict(answers=False) for one in releases_in(content)]
-    return [_not_drawn(drawn) for release in releases if release.to_dict(answers=False) not in kept]
-
-
-def _not_drawn(drawn: Entry) -> str:
-    return f"the release is not what was drawn in entry {drawn.seq}: it was edited."
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
+    if query is None or query.sample.are_counts(found, facts):
+        return []
+    return [f"the release is of another number of units than the data that entry {spend.seq} paid for."]
 
 
 def verify_receipt(thing: object, export: str | os.PathLike[str]) -> list[str]:
@@ -269,22 +236,13 @@ def verify_receipt(thing: object, export: str | os.PathLike[str]) -> list[str]:
     >>> verify_receipt(mean, folder / "study.jsonl")
     []
     """
-    return list(compared(thing, pages_of_export(export)).faults)
+    return list(compared_with_export(thing, export).faults)
 
 
-def pages_of_export(export: str | os.PathLike[str]) -> Pages:
-    """Return what of an export is looked at."""
-    header, _ = read_export(export)
-
-    def first(fits: Callable[[Entry], bool]) -> Entry | None:
-        return next((entry for entry in read_export(export)[1] if fits(entry)), None)
-
-    return Pages(
-        header["ledger"],
-        lambda seq: first(lambda entry: entry.seq == seq),
-        lambda text: first(lambda entry: entry.once == text),
-        lambda: (entry for entry in read_export(export)[1] if entry.kind == "recovered"),
-    )
+def compared_with_export(thing: object, export: str | os.PathLike[str]) -> Compared:
+    """Hold a release, a result made of releases, or a receipt against an export: see :func:`verify_receipt`."""
+    pages = ExportReader(export)
+    return compared(thing, pages.ledger, pages)
 
 
-__all__ = ["Compared", "Pages", "compared", "pages_of_export", "receipt_faults", "receipts_of", "verify_receipt"]
+__all__ = ["Compared", "compared", "compared_with_export", "receipt_faults", "receipts_of", "verify_receipt"]

@@ -8,7 +8,6 @@ ends, a draw is published only if it is the one that the ledger and its witness 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import secrets
 import time
 from collections.abc import Callable, Iterator
@@ -24,6 +23,7 @@ from dpmanifold.ledger.standing import refuse_edited, standing_of
 from dpmanifold.privacy import Promise
 from dpmanifold.privacy.accounts import Account, Order, Receipt, checked_text
 from dpmanifold.privacy.amounts import amount_from_text, amount_to_text, as_promise_up
+from dpmanifold.storage.chain import sha256_of_bytes
 
 if TYPE_CHECKING:
     from dpmanifold.ledger.ledger import Ledger
@@ -184,7 +184,7 @@ class Settling(Account):
         if outcome.kind != "drawn":
             raise ReleaseLostError.of(key)
         self._ledger.witnessed()  # published is what the witness has
-        if content is None or _digest(content) != outcome.facts["sha256"]:
+        if content is None or sha256_of_bytes(content) != outcome.facts["sha256"]:
             raise LedgerError(
                 f"the bytes of entry {outcome.seq} are not those that were drawn: the database was written to by other "
                 "hands. Run the audit command (dpm ledger audit)."
@@ -224,7 +224,7 @@ class Settling(Account):
     def _draw(self, writer: Writer, spend: Entry, content: bytes) -> bool:
         if writer.once(_outcome(spend)) is not None:
             return False
-        body = {"spend": spend.seq, "sha256": _digest(content), "size": len(content), "time": now()}
+        body = {"spend": spend.seq, "sha256": sha256_of_bytes(content), "size": len(content), "time": now()}
         entry = writer.append("drawn", self._name, _outcome(spend), body)
         writer.keep(entry.seq, content)
         return True
@@ -289,7 +289,3 @@ def _started(spend: Entry) -> str:
 
 def _outcome(spend: Entry) -> str:
     return f"outcome:{spend.seq}"
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()

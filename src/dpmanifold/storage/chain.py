@@ -31,7 +31,12 @@ def sha256_of(value: object) -> str:
     >>> sha256_of([])
     '4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945'
     """
-    return hashlib.sha256(canonical_json(value).encode("ascii")).hexdigest()
+    return sha256_of_bytes(canonical_json(value).encode("ascii"))
+
+
+def sha256_of_bytes(content: bytes) -> str:
+    """Return the sha256 of bytes, 64 hex digits."""
+    return hashlib.sha256(content).hexdigest()
 
 
 def read_canonical(text: str) -> Any:
