@@ -7,8 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpmanifold import GDP
-from dpmanifold.ledger.bodies import promise_to_body
-from dpmanifold.ledger.entries import Entry
+from dpmanifold.ledger.entries import Entry, promise_to_body
 from dpmanifold.privacy import Promise
 from dpmanifold.privacy.amounts import added, amount_to_text, cost_of, nothing
 

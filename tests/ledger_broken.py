@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 from dpmanifold.errors import LedgerError
 from dpmanifold.ledger import Ledger, settling, standing, witness
-from dpmanifold.ledger.opening import RegisteredData
+from dpmanifold.ledger.datasets import RegisteredData
 from dpmanifold.ledger.postgres import PostgresStore
 from dpmanifold.ledger.settling import Settling
 from dpmanifold.ledger.sqlite import SqliteStore

@@ -32,8 +32,8 @@ PACKAGES = ("data", "sources", "manifolds", "estimators")
 MODULES = [
     "ball", "_cells", "_check", "_ids", "_labels", "_merged_ids", "cli/arguments", "cli/checking",
     "cli/question", "cli/records", "cli/registered", "cli/serve_records", "frechet/reading", "frechet/records",
-    "frechet/statistics", "frechet/streams", "ledger/datasets", "ledger/fingerprints", "ledger/opening",
-    "ledger/owning", "ledger/population", "service/canonical", "service/kept", "service/registering",
+    "frechet/statistics", "frechet/streams", "ledger/datasets", "ledger/fingerprints",
+    "ledger/population", "service/canonical", "service/kept", "service/registering",
     "service/staging", "stats/asking", "stats/by_class", "stats/comparison", "stats/content", "stats/covariates",
     "stats/curator", "stats/inputs", "stats/k_sample", "stats/lda", "stats/marks", "stats/means", "stats/pair",
     "stats/registered", "stats/registering", "stats/regression", "stats/samples",

@@ -20,7 +20,7 @@ from dpmanifold.stats.registered import Opened, Registered
 if TYPE_CHECKING:
     from dpmanifold.ball import Ball
     from dpmanifold.ledger import Population
-    from dpmanifold.ledger.opening import RegisteredData
+    from dpmanifold.ledger.datasets import RegisteredData
 
 Words = Mapping[str, Any]
 """What was said on the command line."""

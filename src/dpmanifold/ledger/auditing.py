@@ -13,10 +13,19 @@ from typing import Any, NamedTuple, final
 
 from dpmanifold.errors import DPManifoldError
 from dpmanifold.facts import facts_text
-from dpmanifold.ledger.bodies import RESTS, Numbers, many, promise_from_body
-from dpmanifold.ledger.entries import Entry
+from dpmanifold.ledger.entries import RESTS, Entry, Numbers, many, promise_from_body
 from dpmanifold.privacy import Promise
-from dpmanifold.privacy.amounts import Amount, added, amount_from_text, as_promise_up, cost_of, fits, in_words, nothing
+from dpmanifold.privacy.amounts import (
+    Amount,
+    added,
+    amount_from_text,
+    amount_to_text,
+    as_promise_up,
+    cost_of,
+    fits,
+    in_words,
+    nothing,
+)
 from dpmanifold.storage.chain import sha256_of_bytes
 
 MOST = 100
@@ -74,7 +83,7 @@ class Totals:
             "cap": self.cap.to_dict(),
             "unit": self.unit,
             "spent": None if spent is None else spent.to_dict(),
-            "amount": [str(part) for part in self.total],
+            "amount": amount_to_text(self.total),
             "over": self.over,
             "spends": self.spends,
             "recovered": self.recovered,

@@ -1,15 +1,31 @@
-"""Data sets of a population: versions of data by their fingerprints, with what is public about them."""
+"""Data sets of a population: versions of data by their fingerprints, with what is public about them.
+
+What is public is in an entry, and the records are opened once they are paid for.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
-from dpmanifold.ledger.bodies import now
+from dpmanifold._check import shown
+from dpmanifold.ball import Ball
+from dpmanifold.errors import Argument, InvalidArgumentError, LedgerError, Public
 from dpmanifold.ledger.chain import Reader, Writer
-from dpmanifold.ledger.entries import Entry
+from dpmanifold.ledger.entries import Entry, now
+from dpmanifold.records import ball_from_dict, ball_to_dict
+from dpmanifold.stats.covariates import content_beside, set_apart
+from dpmanifold.stats.curator import Notice
+from dpmanifold.stats.inputs import EACH_RECORD, as_batch
+from dpmanifold.stats.registered import Covariate, Opened, Registered
+from dpmanifold.stats.registering import survey
+from dpmanifold.stats.requests import names_in
 from dpmanifold.storage.chain import sha256_of
+
+if TYPE_CHECKING:
+    from dpmanifold.ledger.population import Population
 
 _UNNAMED = "data-"  # and the beginning of the digest
 
@@ -48,10 +64,8 @@ class DataSet:
     @staticmethod
     def of(entry: Entry) -> DataSet:
         """Return the data set that an entry registers."""
-        said = entry.facts
-        about = said.get("about", {})
-        marks = said["fingerprint"], said["records"]
-        return DataSet(said["id"], said["name"], said["version"], *marks, said["facts"], about)
+        names = ("id", "name", "version", "fingerprint", "records", "facts")
+        return DataSet(**{name: entry.facts[name] for name in names}, about=entry.facts.get("about", {}))
 
     @property
     def n(self) -> int:
@@ -140,3 +154,159 @@ def versions_of(reader: Reader, population: str, name: str | None = None) -> lis
     """Return all versions of a name, or of all names, in the order in which they were registered."""
     start = f"dataset:{population}:" if name is None else f"dataset:{population}:{name}:"
     return [DataSet.of(entry) for entry in reader.starting(start)]
+
+
+# --------------------------------------------------------------------------- data that private calls take as X
+
+
+class InLedger(Registered):
+    """What a ledger has about a data set, for private calls that take it as X.
+
+    Parameters
+    ----------
+    population : where it is registered
+    known : what the ledger has about it
+    """
+
+    def __init__(self, population: Population, known: DataSet) -> None:
+        self.id, self.name, self.version, self.facts = known.id, known.name, known.version, known.facts
+        self.ledger, self.population = population.ledger, population.name
+        self.n, self.unit, self.invalid = known.n, known.unit, str(known.about["invalid"])
+        self.ball = ball_from_dict(json.loads(known.about["ball"]))
+        self.space, self.covariate = known.space, _covariate_in(known.about)
+        self._whose, self.fingerprint, self.records_mark = population, known.fingerprint, known.records
+
+    def check(self) -> None:
+        """Refuse records of units that have others, where the same records were registered with ids since."""
+        self._whose.refuse_shared(self.unit, self.records_mark)
+
+
+@final
+class RegisteredData(InLedger):
+    """Records that are registered with a population; every private call takes them as X.
+
+    Made by :meth:`Population.register` and :meth:`Population.dataset`.
+    """
+
+    def __init__(
+        self,
+        population: Population,
+        known: DataSet,
+        records: object,
+        units: object,
+        labels: object,
+        covariate: object = None,
+    ) -> None:
+        super().__init__(population, known)
+        self._records, self._units, self._labels, self._covariate = records, units, labels, covariate
+
+    def check(self) -> None:
+        """Refuse a ledger whose key is not there, since all data would look changed; and what others refuse."""
+        self._whose.fingerprint(lambda: [b""])
+        super().check()
+
+    def open(self) -> Opened:
+        """Open the records and compare them with what was registered."""
+        given = self._records() if callable(self._records) else self._records
+        records = set_apart(as_batch(given, self.ball), self._labels, self._covariate)
+        opened = Opened(records, self._units, self._labels, self._covariate)
+        classes = names_in(self.facts["classes"]) if "classes" in self.facts else None
+        content = content_beside(records, self.ball, opened.units, opened.labels, classes, opened.covariate)
+        if self._whose.fingerprint(content) != self.fingerprint:
+            raise LedgerError("the records are not those that were registered as {id}.", id=Public(self.id))
+        return opened
+
+    def __repr__(self) -> str:
+        return f"RegisteredData({self.id!r}, {self.n:,} {self.unit}s, population={self.population!r})"
+
+
+def register(population: Population, name: str, X: object, ball: Ball, **words: Any) -> RegisteredData:
+    """Register records with a population (:meth:`Population.register`, whose keywords these are)."""
+    if isinstance(X, Registered):
+        raise InvalidArgumentError("`X` is registered already. Give the records.")
+    found = survey(X, ball, **words)
+    if ball.simulated:
+        raise InvalidArgumentError("`ball` was found by a simulation: no release in it would be private. Give another.")
+    about = {
+        "ball": json.dumps(ball_to_dict(ball), sort_keys=True),
+        "invalid": words["invalid"],
+        "units": _column(words["units"]) if found.unit != "record" else None,
+        "labels": _column(words["labels"]),
+        **_covariate_written(words["covariate"], found.covariate),
+    }
+    known = population.registered_as(found.content, found.facts, name, about)
+    others, curator = population.registered_elsewhere(known.records), words["curator"]
+    if curator is not None and others:
+        curator(Notice(0, 0, 0, elsewhere=", ".join(map(repr, others))))
+    return RegisteredData(population, known, X, words["units"], words["labels"], words["covariate"])
+
+
+def dataset(
+    population: Population,
+    name: str,
+    records: object,
+    units: object,
+    labels: object,
+    covariate: object,
+    version: int | None,
+) -> RegisteredData:
+    """Return data that were registered before (:meth:`Population.dataset`)."""
+    versions = [known for known in population.datasets() if known.name == name and known.about]
+    found = next((known for known in reversed(versions) if version in (None, known.version)), None)
+    if found is None:
+        names = ", ".join(dict.fromkeys(known.id for known in population.datasets() if known.about)) or "none"
+        asked = name if version is None else f"{name}@{version}"
+        raise InvalidArgumentError(
+            "no data set {asked!r} is registered with the population {name!r}; there are: {names}. Register "
+            "it: population.register(name, X, ball, units=...).",
+            asked=asked,
+            name=Public(population.name),
+            names=names,
+        )
+    if found.unit == "record":
+        owners: object = EACH_RECORD
+    else:
+        owners = _given(units, found.about["units"], "units were")
+    classes = _given(labels, found.about["labels"], "labels were") if "classes" in found.facts else None
+    if COVARIATE not in found.about:
+        return RegisteredData(population, found, records, owners, classes)
+    numbers = _given(covariate, found.about[COVARIATE]["column"], "covariate was")
+    return RegisteredData(population, found, records, owners, classes, numbers)
+
+
+def _given(value: object, column: object, what: str) -> object:
+    """Return what was given, or the column that was registered."""
+    found = column if value is None else value
+    if found is None:
+        raise InvalidArgumentError(
+            "{what} registered as an array, one entry per record: give it again, got {got}.",
+            what=Argument(what),
+            got=shown(value),
+        )
+    return found
+
+
+def _column(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+# -------------------------------------------------------------------- what is written down about a covariate
+
+COVARIATE = "covariate"
+"""Where it stands among how data are to be opened; nothing stands there for data without one."""
+
+
+def _covariate_written(given: object, known: Covariate | None) -> dict[str, Any]:
+    """Return what an entry says about a covariate: its column, its range, and whether it is public. No value of it."""
+    if known is None:
+        return {}
+    ends = [repr(end) for end in known.range]  # as text, which canonical JSON has, and of the same bits
+    return {COVARIATE: {"column": _column(given), "range": ends, "public": known.public}}
+
+
+def _covariate_in(about: Mapping[str, Any]) -> Covariate | None:
+    """Return what :func:`_covariate_written` has written."""
+    if COVARIATE not in about:
+        return None
+    low, high = (float(end) for end in about[COVARIATE]["range"])
+    return Covariate((low, high), bool(about[COVARIATE]["public"]))

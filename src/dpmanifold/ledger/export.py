@@ -15,8 +15,7 @@ from dpmanifold._version import __version__
 from dpmanifold.errors import InvalidDataError
 from dpmanifold.files import whole_file
 from dpmanifold.ledger.auditing import Audit, Lines, audited
-from dpmanifold.ledger.bodies import now
-from dpmanifold.ledger.entries import Entry
+from dpmanifold.ledger.entries import Entry, now
 from dpmanifold.privacy.accounts import canonical_json
 from dpmanifold.storage.chain import BEFORE_ALL, read_canonical
 

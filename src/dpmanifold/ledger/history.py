@@ -15,10 +15,9 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from dpmanifold.ledger.bodies import many, promise_from_body
-from dpmanifold.ledger.entries import Entry
+from dpmanifold.ledger.entries import Entry, many, promise_from_body
 from dpmanifold.privacy import Promise
-from dpmanifold.privacy.amounts import Amount, amount_from_text, cost_of
+from dpmanifold.privacy.amounts import Amount, amount_from_text, amount_to_text, cost_of
 from dpmanifold.result import picture_of
 
 if TYPE_CHECKING:
@@ -68,8 +67,12 @@ class Line:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it ready for JSON; amounts are fractions in text."""
-        numbers = {"cost": [str(part) for part in self.cost], "spent": [str(part) for part in self.spent]}
-        return {**{name: getattr(self, name) for name in self.__dataclass_fields__}, "data": list(self.data), **numbers}
+        return {
+            **vars(self),
+            "data": list(self.data),
+            "cost": amount_to_text(self.cost),
+            "spent": amount_to_text(self.spent),
+        }
 
 
 @final
@@ -167,24 +170,18 @@ class History(Sequence[Entry]):
 
     def table(self) -> Table:
         """Return a line for each event. What is the same in all lines is left out: see :meth:`sentences`."""
-        told = [(entry, line) for entry, line in self._told() if line is not None or entry.kind not in _STATES]
+        spends = {line.sequence: line for line in self.releases}
+        told = [entry for entry in self if entry.seq in spends or entry.kind not in _STATES]
         who = len({line.principal for line in self.releases}) > 1
-        whose = len({entry.population for entry, _ in told if entry.population}) > 1
+        whose = len({entry.population for entry in told if entry.population}) > 1
         table = Table(box=box.SIMPLE, pad_edge=False)
-        for heading in (
-            "no.",
-            "day",
-            *(["population"] if whose else []),
-            *(["who"] if who else []),
-            "promise",
-            "spent",
-        ):
+        names = [*(["population"] if whose else []), *(["who"] if who else [])]
+        for heading in ("no.", "day", *names, "promise", "spent"):
             right = heading in ("no.", "spent")
-            table.add_column(
-                heading, justify="right" if right else "left", no_wrap=heading not in ("population", "who")
-            )
+            table.add_column(heading, justify="right" if right else "left", no_wrap=heading not in names)
         table.add_column("what", overflow="fold")
-        for entry, line in told:
+        for entry in told:
+            line = spends.get(entry.seq)
             first = [str(entry.seq), str(entry.facts.get("time", ""))[:10], *([entry.population] if whose else [])]
             if line is None:
                 table.add_row(*map(Text, first), *([""] if who else []), "", "", Text(_event(entry)))
@@ -218,9 +215,9 @@ class History(Sequence[Entry]):
         """Return everything ready for JSON: entries as they are, and the releases among them."""
         return {
             "caps": {name: cap.to_dict() for name, cap in self.caps.items()},
-            "entries": [{**_fields(entry), "body": entry.facts} for entry in self._entries],
+            "entries": [{**entry.to_dict(), "body": entry.facts} for entry in self._entries],
             "releases": [line.to_dict() for line in self.releases],
-            "uses": [{**_fields(use), "cost": [str(part) for part in use.cost]} for use in self.uses()],
+            "uses": [{**vars(use), "cost": amount_to_text(use.cost)} for use in self.uses()],
             "next": self.next,
         }
 
@@ -236,10 +233,6 @@ class History(Sequence[Entry]):
 
     def __repr__(self) -> str:
         return f"History({many(len(self), 'entry', 'entries')}, {many(len(self.releases), 'release', 'releases')})"
-
-    def _told(self) -> list[tuple[Entry, Line | None]]:
-        by_sequence = {line.sequence: line for line in self.releases}
-        return [(entry, by_sequence.get(entry.seq)) for entry in self._entries]
 
     def _line(self, entry: Entry) -> Line | None:
         """Return the line of a spend, or of one that was recovered; None for other events."""
@@ -294,7 +287,3 @@ def _event(entry: Entry) -> str:
         case "grant":
             return f"{facts['principal']} may spend {promise_words(facts['privacy'])}{reason}"
     return f"{entry.kind}{reason}"
-
-
-def _fields(thing: Any) -> dict[str, Any]:
-    return {name: getattr(thing, name) for name in thing.__dataclass_fields__}

@@ -12,9 +12,8 @@ from typing import Any, TypeVar, final
 from dpmanifold._check import positive_int, shown
 from dpmanifold.errors import InvalidArgumentError, LedgerError
 from dpmanifold.ledger.auditing import Audit, audited
-from dpmanifold.ledger.bodies import now, promise_from_body, promise_to_body
 from dpmanifold.ledger.chain import Reader, Writer
-from dpmanifold.ledger.entries import Entry
+from dpmanifold.ledger.entries import Entry, now, promise_from_body, promise_to_body
 from dpmanifold.ledger.export import write_export
 from dpmanifold.ledger.fingerprints import fingerprint, key_check, new_key, read_key
 from dpmanifold.ledger.history import History
@@ -30,6 +29,7 @@ from dpmanifold.ledger.witness import Witness
 from dpmanifold.privacy import Promise
 from dpmanifold.privacy.accounts import checked_text
 from dpmanifold.privacy.promises import as_promise
+from dpmanifold.storage.database import closed_if_it_fails
 from dpmanifold.storage.filesystems import same_volume
 
 T = TypeVar("T")
@@ -93,11 +93,8 @@ class Ledger:
         self.principal = self._principal(principal)
         self._places = Places.of(where, witness, secret)
         self.store = store_of(self._places)
-        try:
+        with closed_if_it_fails(self.store):
             self._open(reconcile)
-        except BaseException:
-            self.store.close()
-            raise
 
     def _open(self, reason: str | None) -> None:
         self._places.refuse_remains()
@@ -153,11 +150,11 @@ class Ledger:
         where, witness, secret, principal : as for the ledger itself
         writer : on PostgreSQL, the role that will write to it, which is not the one that makes it
         """
-        with store_of(Places.of(where, witness, secret)) as store:
+        places = Places.of(where, witness, secret)
+        with store_of(places) as store:
             if store.exists():
                 raise InvalidArgumentError(f"there is a ledger {store.name} already, or another database. Open it.")
             who = cls._principal(principal)
-            places = Places.of(where, witness, secret)
             places.refuse_remains()
             places.refuse_remains_of_creation()
             store.make(writer)

@@ -11,12 +11,20 @@ from dpmanifold._check import shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import Argument, InvalidArgumentError, Public
 from dpmanifold.inference.design import Range
-from dpmanifold.ledger.bodies import now, promise_from_body, promise_to_body
 from dpmanifold.ledger.chain import Reader, Writer
-from dpmanifold.ledger.datasets import DataSet, Marks, first_id, found_set, registered, versions_of
-from dpmanifold.ledger.entries import Entry
+from dpmanifold.ledger.datasets import (
+    DataSet,
+    Marks,
+    RegisteredData,
+    dataset,
+    first_id,
+    found_set,
+    register,
+    registered,
+    versions_of,
+)
+from dpmanifold.ledger.entries import Entry, now, promise_from_body, promise_to_body
 from dpmanifold.ledger.history import History
-from dpmanifold.ledger.opening import RegisteredData, dataset, register
 from dpmanifold.ledger.settling import Settling
 from dpmanifold.ledger.standing import Standing, standing_of
 from dpmanifold.privacy import Promise

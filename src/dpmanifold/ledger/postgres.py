@@ -14,6 +14,7 @@ from dpmanifold.errors import InvalidArgumentError, LedgerError
 from dpmanifold.ledger.migrations import refuse_newer, revision_of, upgrade
 from dpmanifold.ledger.schema import REVISION
 from dpmanifold.ledger.stores import PATIENCE, Held, Store
+from dpmanifold.storage.database import closed_if_it_fails
 from dpmanifold.storage.forks import abandon, no_fork
 from dpmanifold.storage.postgres import PostgresDatabase, lock_number
 
@@ -99,15 +100,12 @@ class PostgresStore(PostgresDatabase, Store):
         """Begin an attempt: a lock of a session of its own."""
         with self.in_plain_words():
             connection = self.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
-            try:
+            with closed_if_it_fails(connection):
                 handle = connection.connection.driver_connection.fileno()  # type: ignore[union-attr]
                 connection.detach()  # what ends it is the end of the session
                 for name, value in {**_KEEPALIVES, "idle_session_timeout": "0"}.items():
                     connection.execute(text("SELECT set_config(:name, :value, false)"), {"name": name, "value": value})
                 connection.execute(text("SELECT pg_advisory_lock(:lock)"), {"lock": _lock_of(token)})
-            except BaseException:
-                connection.close()
-                raise
             return _HeldSession(connection, handle)
 
     def alive(self, token: str) -> bool:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from dpmanifold._check import shown
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.ledger.bodies import promise_from_body
-from dpmanifold.ledger.entries import Entry
+from dpmanifold.ledger.entries import Entry, promise_from_body
 from dpmanifold.ledger.export import ExportReader
 from dpmanifold.privacy.accounts import Receipt
 from dpmanifold.privacy.amounts import amount_from_text, as_promise_up

@@ -85,17 +85,17 @@ class Store(Database):
             return action(Reader(connection))
 
     @final
-    def pages(self, page: Callable[[Reader, int, int], list[T]], after: int, number: Callable[[T], int]) -> Iterator[T]:
+    def pages(self, page: Callable[..., list[T]], after: int, number: Callable[[T], int]) -> Iterator[T]:
         """Yield what is stored behind a number, in order; no transaction stays open meanwhile.
 
         Parameters
         ----------
-        page : reads what is behind a number, at most so many
+        page : a method of a reader, which reads what is `after` a number, at most up to a `limit`
         after : the number
         number : gives that of something read
         """
         while True:
-            found = self.read(functools.partial(_page, page, after))
+            found = self.read(functools.partial(page, after=after, limit=_PAGE))
             yield from found
             if len(found) < _PAGE:
                 return
@@ -162,10 +162,6 @@ class Store(Database):
             raise LedgerError(f"the ledger {self.name} cannot be used: {_said(problem)}") from None
         except SQLAlchemyError as problem:
             raise LedgerError(f"the ledger {self.name} cannot be used: {type(problem).__name__}.") from None
-
-
-def _page(page: Callable[[Reader, int, int], list[T]], after: int, reader: Reader) -> list[T]:
-    return page(reader, after, _PAGE)
 
 
 def _said(problem: DBAPIError) -> str:

@@ -171,7 +171,7 @@ class Witness:
                 first = before.seq - len(lost)  # the last that both have
                 del lost[max(0, line.seq - first - 1) :]
                 if not lost:
-                    common = self._entry_before(line, read)
+                    common = next(iter(read(line.seq - 1)), None) if line.seq > 1 else None
                     there = iter(read(line.seq))
                 before = lost[-1] if lost else common
             if (line.seq, line.prev) != place_after(before):
@@ -183,10 +183,6 @@ class Witness:
         if common is None:
             self._refuse("and the database have nothing in common. Give the database and the witness of one ledger.")
         return common, lost
-
-    @staticmethod
-    def _entry_before(line: Entry, read: Read) -> Entry | None:
-        return next(iter(read(line.seq - 1)), None) if line.seq > 1 else None
 
     def lines(self) -> Iterator[tuple[int, Entry | None]]:
         """Return all whole lines that are there now, with their numbers from 1; None for a line that is no entry.
@@ -208,7 +204,10 @@ class Witness:
         """Write entries after `size` bytes of whole lines, have them on the disk; return the number of the last."""
         reached = 0 if last is None else last.seq
         if size < os.fstat(handle).st_size:
-            self._cut(handle, size)
+            try:
+                os.ftruncate(handle, size)
+            except OSError as problem:
+                self._refuse(f"ends in half a line, which cannot be removed: {problem.strerror}. Remove it by hand.")
         try:
             for seq, content in self._chained(missing, last):
                 _write(handle, content)
@@ -257,21 +256,15 @@ class Witness:
             yield before.seq, bytes(content)
 
     def _last(self, handle: int, size: int) -> Entry | None:
-        line = _last_line(handle, size)
-        if line is None:
+        if size == 0:
             return None
-        entry = _entry(line)
+        start = _found_before(handle, size - 1) + 1
+        entry = _entry(os.pread(handle, size - start, start))
         if entry is None:
             self._refuse(f"has a last line that is no entry. {_PUT_BACK}")
         if entry.hash != entry.hash_in(self.ledger):
             self._refuse("belongs to another ledger, or its last line was edited. Give the path of this ledger's.")
         return entry
-
-    def _cut(self, handle: int, size: int) -> None:
-        try:
-            os.ftruncate(handle, size)
-        except OSError as problem:
-            self._refuse(f"ends in half a line, which cannot be removed: {problem.strerror}. Remove it by hand.")
 
     @contextlib.contextmanager
     def _opened(self, flags: int) -> Iterator[int]:
@@ -320,14 +313,6 @@ def _whole(handle: int) -> int:
     """Return how many bytes the whole lines take: what stands after the last end of a line was cut short by a crash."""
     end = os.fstat(handle).st_size
     return _found_before(handle, end) + 1
-
-
-def _last_line(handle: int, size: int) -> bytes | None:
-    """Return the last of the whole lines that take `size` bytes; None where there are none."""
-    if size == 0:
-        return None
-    start = _found_before(handle, size - 1) + 1
-    return os.pread(handle, size - start, start)
 
 
 def _found_before(handle: int, stop: int) -> int:

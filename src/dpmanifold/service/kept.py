@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import NamedTuple, final
 
 from dpmanifold.errors import LedgerError
 from dpmanifold.ledger import Population
-from dpmanifold.ledger.datasets import DataSet
-from dpmanifold.ledger.opening import covariate_in
-from dpmanifold.records import ball_from_dict
-from dpmanifold.stats.registered import Opened, Registered
+from dpmanifold.ledger.datasets import DataSet, InLedger
+from dpmanifold.stats.registered import Opened
 
 
 class Columns(NamedTuple):
@@ -28,7 +25,7 @@ Opener = Callable[[], Columns]
 
 
 @final
-class Kept(Registered):
+class Kept(InLedger):
     """A registered data set of a population.
 
     Parameters
@@ -39,17 +36,12 @@ class Kept(Registered):
     """
 
     def __init__(self, population: Population, known: DataSet, opener: Opener | None = None) -> None:
-        self.id, self.name, self.facts = known.id, known.name, known.facts
-        self.ledger, self.population = population.ledger, population.name
-        self.n, self.unit, self.invalid = known.n, known.unit, str(known.about["invalid"])
-        self.ball = ball_from_dict(json.loads(known.about["ball"]))
-        self.fingerprint, self.records_mark = known.fingerprint, known.records
-        self.covariate = covariate_in(known.about)
-        self._whose, self._known, self._opener = population, known, opener
+        super().__init__(population, known)
+        self._opener = opener
 
     def check(self) -> None:
         """Refuse single records of people who have several; where records can be opened, also a missing key."""
-        self._whose.refuse_shared(self.unit, self.records_mark)
+        super().check()
         if self._opener is not None:
             self._whose.fingerprint(lambda: [b""])
 
@@ -59,5 +51,5 @@ class Kept(Registered):
             raise LedgerError("the records are another process's to open.")
         columns = self._opener()
         given = {name: value for name, value in columns._asdict().items() if name != "records" and value is not None}
-        found = self._whose.dataset(self.name, columns.records, version=self._known.version, **given)
+        found = self._whose.dataset(self.name, columns.records, version=self.version, **given)
         return found.open()

@@ -5,11 +5,29 @@ from __future__ import annotations
 import contextlib
 import os
 from abc import ABC, abstractmethod
-from typing import Self
+from collections.abc import Iterator
+from typing import Protocol, Self
 
 from sqlalchemy import Connection, Engine
 
 from dpmanifold.storage.forks import abandon
+
+
+class Closable(Protocol):
+    """What can be closed."""
+
+    def close(self) -> None:
+        """Close it."""
+
+
+@contextlib.contextmanager
+def closed_if_it_fails(thing: Closable) -> Iterator[None]:
+    """Close what was opened where the block, which makes it ready for others, raises anything."""
+    try:
+        yield
+    except BaseException:
+        thing.close()
+        raise
 
 
 class Database(ABC):

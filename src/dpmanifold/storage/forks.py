@@ -88,10 +88,6 @@ def _before() -> None:
         thing.before_fork()
 
 
-def _in_parent() -> None:
-    _gate.open()
-
-
 def _in_child() -> None:
     global _gate
     _gate = _Gate()  # the other threads, and what they counted, are gone
@@ -100,4 +96,4 @@ def _in_child() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)
+    os.register_at_fork(before=_before, after_in_parent=lambda: _gate.open(), after_in_child=_in_child)

@@ -15,7 +15,7 @@ from typing import TypeVar, final
 from sqlalchemy import Connection, Engine, NullPool, create_engine, event
 from sqlalchemy.exc import OperationalError
 
-from dpmanifold.storage.database import Database
+from dpmanifold.storage.database import Database, closed_if_it_fails
 from dpmanifold.storage.forks import Forkable, no_fork
 
 T = TypeVar("T")
@@ -73,14 +73,11 @@ class SqliteDatabase(Database):
 
     def _begin(self, how: str) -> Connection:
         connection = self.engine.connect().execution_options(begin=how)
-        try:
+        with closed_if_it_fails(connection):
             connection.begin()
             if how == "BEGIN":
                 connection.exec_driver_sql("SELECT 1 FROM sqlite_master LIMIT 1")  # from here on, it is one state
                 connection.exec_driver_sql("PRAGMA query_only=ON")
-        except BaseException:
-            connection.close()
-            raise
         return connection
 
 
@@ -99,7 +96,7 @@ class _Keeper(Forkable):
         with contextlib.suppress(OSError):  # it is there, or SQLite will say what is wrong
             os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, self._mode))
         connection = sqlite3.connect(self._path, timeout=self._patience, isolation_level=None, check_same_thread=False)
-        try:
+        with closed_if_it_fails(connection):
             # SQLite waits for writers, and not for those who ask for this at the same time.
             asked = patiently(lambda: connection.execute("PRAGMA journal_mode=WAL"), self._patience)
             mode = asked.fetchone()[0]
@@ -108,9 +105,6 @@ class _Keeper(Forkable):
                     f"it cannot be written ahead, SQLite answered journal_mode {mode}: put it on a disk of this machine"
                 )
             connection.executescript(_SYNCED)
-        except BaseException:
-            connection.close()
-            raise
         return connection
 
     def open(self) -> None:
@@ -120,11 +114,8 @@ class _Keeper(Forkable):
 
     def _opened(self) -> sqlite3.Connection:
         connection = self.connect()
-        try:
+        with closed_if_it_fails(connection):
             connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()  # the log is open from here on
-        except BaseException:
-            connection.close()
-            raise
         return connection
 
     def close(self) -> None:
