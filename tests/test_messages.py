@@ -28,14 +28,14 @@ pytestmark = pytest.mark.security
 
 ROOT = pathlib.Path(dpmanifold.__file__).parent
 # What holds records, files or what stands in them. Others see public numbers and arguments alone.
-PACKAGES = ("data", "sources", "manifolds", "estimators")
+PACKAGES = ("data", "manifolds", "estimators")
 MODULES = [
     "ball", "_cells", "_check", "_ids", "_labels", "_merged_ids", "cli/arguments", "cli/checking",
     "cli/question", "cli/records", "cli/registered", "cli/serve_records", "frechet/reading", "frechet/records",
     "frechet/statistics", "frechet/streams", "ledger/datasets", "ledger/fingerprints",
     "ledger/population", "service/canonical", "service/kept", "service/registering",
-    "service/staging", "stats/asking", "stats/by_class", "stats/comparison", "stats/content", "stats/covariates",
-    "stats/curator", "stats/inputs", "stats/k_sample", "stats/lda", "stats/marks", "stats/means", "stats/pair",
+    "service/staging", "sources", "stats/asking", "stats/by_class", "stats/comparison", "stats/content",
+    "stats/covariates", "stats/curator", "stats/inputs", "stats/k_sample", "stats/lda", "stats/marks", "stats/means", "stats/pair",
     "stats/registered", "stats/registering", "stats/regression", "stats/samples",
     "stats/two_sample",
 ]  # fmt: skip

@@ -13,7 +13,7 @@ import pytest
 
 import dpmanifold as dpm
 from dpmanifold import SPD, data
-from dpmanifold.data import tensorfit, voxels
+from dpmanifold.data import image_source, voxels
 from dpmanifold.data.voxels import Voxels
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError, SourceChangedError
 from dpmanifold.sources import as_source
@@ -127,7 +127,7 @@ def test_a_fit_given_as_x_is_taken(small, monkeypatch):
         assert len(source) == count
         np.testing.assert_array_equal(read(source)["records"], np.concatenate([expected] * count))
     assert as_source([np.eye(3)]) is None
-    monkeypatch.setattr(tensorfit, "_VOXELS", 7)  # a row of the grid at a time
+    monkeypatch.setattr(image_source, "_VOXELS", 7)  # a row of the grid at a time
     np.testing.assert_array_equal(read(as_source(small))["records"], expected)
 
 
@@ -163,7 +163,7 @@ def test_fits_of_models_that_extend_the_tensor_are_fits(monkeypatch):
     signal = nibabel.load(scan).get_fdata()[:3, :2, :2]
     mask = np.ones((3, 2, 2), dtype=bool)
     mask[0], mask[1, 0, 0] = False, False
-    monkeypatch.setattr(tensorfit, "_VOXELS", 4)  # so that a part has nothing but what was not fitted
+    monkeypatch.setattr(image_source, "_VOXELS", 4)  # so that a part has nothing but what was not fitted
     for model in (DiffusionKurtosisModel, FreeWaterTensorModel):
         fit = model(table).fit(signal, mask=mask)
         expected = fit.quadratic_form

@@ -1,6 +1,6 @@
 """From files and raw data to points of a space, and the public balls that hold them whatever the data are."""
 
-from dpmanifold.data import adapters as _adapters  # noqa: F401  registers what as_source asks
+from dpmanifold.data import dask_collections as _dask  # noqa: F401  registers what as_source asks
 from dpmanifold.data._files import DataFile
 from dpmanifold.data.bids import from_bids, is_bids
 from dpmanifold.data.connectivity import correlation_ball, from_connectivity
@@ -11,16 +11,15 @@ from dpmanifold.data.descriptors import covariance_descriptors, descriptors_in_b
 from dpmanifold.data.eeg import drop_reference, eeg_ball, eeg_covariances, remove_average_reference
 from dpmanifold.data.formats import LOADERS, as_records, load_array, load_column, open_file
 from dpmanifold.data.frames import from_frame
+from dpmanifold.data.image_source import from_tensorfit
 from dpmanifold.data.images import load_images, load_labels
 from dpmanifold.data.inspection import FileFound, Inspection, inspect_files
 from dpmanifold.data.iterators import from_blocks
-from dpmanifold.data.landmarks import load_landmarks, specimen_column
-from dpmanifold.data.links import landmark_links
+from dpmanifold.data.landmarks import landmark_links, load_landmarks, specimen_column
 from dpmanifold.data.mne_epochs import EpochsSource, from_epochs, from_epochs_files
 from dpmanifold.data.nifti import from_nifti, load_tensors
 from dpmanifold.data.readers import READERS
 from dpmanifold.data.tables import Table
-from dpmanifold.data.tensorfit import from_tensorfit
 from dpmanifold.data.zarrs import from_zarr
 
 __all__ = [

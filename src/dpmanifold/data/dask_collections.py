@@ -16,15 +16,14 @@ from typing import Any
 import numpy as np
 
 from dpmanifold._extras import optional_module
-from dpmanifold.data.choosing import places_of
 from dpmanifold.data.entries import Column, alike
 from dpmanifold.data.frames import PandasRows, TableSource
 from dpmanifold.data.pieces import ArrayRows, Beside, Places, Rows, SteadyPiece, asked_for
-from dpmanifold.data.readers import Reading
+from dpmanifold.data.readers import Reading, places_of
 from dpmanifold.engines import current_engine
 from dpmanifold.errors import Argument, InvalidArgumentError, InvalidDataError, Message, Public
 from dpmanifold.manifolds import Manifold
-from dpmanifold.sources import Block, Piece, Source, is_a
+from dpmanifold.sources import ADAPTERS, Block, Piece, Source, is_a
 from dpmanifold.stats.inputs import is_each_record
 
 _ARRAY, _FRAME = "the dask array", "the dask DataFrame"
@@ -233,6 +232,9 @@ def dask_source(X: object) -> DaskArraySource | DaskTable | None:
     if is_a(X, "dask", "Array"):
         return DaskArraySource(X)
     return DaskTable(X) if is_a(X, "dask", "DataFrame") else None
+
+
+ADAPTERS.register("dask", dask_source)
 
 
 __all__ = ["dask_source"]

@@ -15,14 +15,13 @@ from dpmanifold._cells import COMPLEX
 from dpmanifold._check import shown
 from dpmanifold.data._files import ARRAY, bad_file, in_words, listed
 from dpmanifold.data.archives import ArrayHeader, NpyFile, NpzFile, array_header, chosen_key
-from dpmanifold.data.choosing import places_of, shape_for
 from dpmanifold.data.csv_table import CsvTable
 from dpmanifold.data.file_pieces import Binding, FilePiece, Part, column_of, opened_part, pieces_of
 from dpmanifold.data.folders import files_in
 from dpmanifold.data.formats import loader_of, open_file
 from dpmanifold.data.parquet_table import ParquetTable
 from dpmanifold.data.pieces import named_or_beside
-from dpmanifold.data.readers import Reading
+from dpmanifold.data.readers import Reading, places_of, shape_for
 from dpmanifold.errors import Argument, Either, InvalidArgumentError, InvalidDataError, Message, Names, Public
 from dpmanifold.manifolds import Manifold
 from dpmanifold.sources import Source

@@ -19,13 +19,12 @@ import pyarrow as pa
 
 from dpmanifold._cells import REAL, from_polars, numbers_of, objects
 from dpmanifold._check import Array, shown
-from dpmanifold.data.choosing import places_of
 from dpmanifold.data.entries import Column, Entries, arrow_columns, arrow_numbers, words_of
 from dpmanifold.data.pieces import Rows, RowsPiece, SteadyPiece, named_or_beside, rows_of_block, spans
-from dpmanifold.data.readers import AS_FOUND, Wanted
+from dpmanifold.data.readers import AS_FOUND, Wanted, places_of
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError, Public
 from dpmanifold.manifolds import Manifold
-from dpmanifold.sources import Piece, Source, as_source, is_a
+from dpmanifold.sources import ADAPTERS, Piece, Source, as_source, is_a
 
 # Entries of a column of objects that tell what it holds.
 _LOOKED_AT = 1000
@@ -387,6 +386,9 @@ def from_frame(
             got=shown(frame),
         )
     return source.wanting(Wanted(columns, order, coordinates))
+
+
+ADAPTERS.register("frame", frame_source)
 
 
 __all__ = ["PandasRows", "TableSource", "frame_source", "from_frame", "rows_of_table"]

@@ -8,15 +8,13 @@ from typing import Any
 import numpy as np
 
 from dpmanifold._check import Array, positive_int, shown
-from dpmanifold.data.choosing import places_of
 from dpmanifold.data.entries import Column, alike
 from dpmanifold.data.frames import rows_of_table
 from dpmanifold.data.pieces import ArrayRows, Beside, Places, Rows, SteadyPiece, named_or_beside
-from dpmanifold.data.readers import Reading, Wanted
+from dpmanifold.data.readers import Reading, Wanted, places_of
 from dpmanifold.errors import Argument, InvalidArgumentError, InvalidDataError, Message, Public
 from dpmanifold.manifolds import Manifold
-from dpmanifold.sources import Block, Piece, Source
-from dpmanifold.sources.base import ids_in_rows
+from dpmanifold.sources import ADAPTERS, Block, Piece, Source, ids_in_rows
 
 Make = Callable[[], Iterable[Any]]
 
@@ -188,6 +186,25 @@ def _places(reading: Reading, rows: Rows) -> Places:
             )
         found.append(None if given is None else names.index(given))
     return Places(reading, (), found[0], found[1])
+
+
+def _refuse_iterators(X: object) -> None:
+    """Refuse what can be read only once."""
+    if type(X).__module__.split(".")[0] == "mne":
+        raise InvalidArgumentError(
+            "`X` is an object of MNE ({got}). Give covariances: data.from_epochs(epochs), or of files "
+            "data.from_epochs_files(files).",
+            got=shown(X),
+        )
+    if isinstance(X, Iterator):
+        raise InvalidArgumentError(
+            "`X` is an iterator ({got}), which can be read only once, and records are read several times. "
+            "Give a function that makes one: data.from_blocks(lambda: ...).",
+            got=shown(X),
+        )
+
+
+ADAPTERS.register("iterator", _refuse_iterators)
 
 
 __all__ = ["from_blocks"]

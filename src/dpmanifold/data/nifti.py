@@ -14,9 +14,9 @@ import numpy as np
 
 from dpmanifold._check import FloatArray, shown
 from dpmanifold.data._files import DataFile, PathLike, Stamp, bad_file, checked_file, named_twice
-from dpmanifold.data.image_source import Image, ImageSource
+from dpmanifold.data.image_source import NONZERO, NONZERO_NEEDS_UNITS, Image, ImageSource
 from dpmanifold.data.voxels import SUFFIXES, Mask, Voxels
-from dpmanifold.errors import InvalidArgumentError, Message, Public
+from dpmanifold.errors import InvalidArgumentError, Public
 from dpmanifold.manifolds import SPD
 from dpmanifold.manifolds.triangles import ORDERS, from_triangles
 
@@ -162,13 +162,6 @@ def _form(voxels: Voxels, order: str | None) -> tuple[int, int, str | None]:
             name=name,
         )
     return 0, 6, "dipy" if order is None and voxels.symmetric else order
-
-
-NONZERO = "nonzero"
-NONZERO_NEEDS_UNITS = Message(
-    'how many voxels `mask="nonzero"` takes says something about the images, and with each voxel a unit nothing would '
-    "cover it. Give the id of each image's person."
-)
 
 
 def from_nifti(

@@ -20,8 +20,7 @@ from dpmanifold._check import Array
 from dpmanifold.data.entries import Column, Entries
 from dpmanifold.errors import Argument, InvalidArgumentError, InvalidDataError, Public, SourceChangedError
 from dpmanifold.manifolds import Manifold
-from dpmanifold.sources import Block, Piece
-from dpmanifold.sources.base import ids_in_rows
+from dpmanifold.sources import Block, Piece, ids_in_rows
 from dpmanifold.stats.inputs import is_each_record
 
 if TYPE_CHECKING:

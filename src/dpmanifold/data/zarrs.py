@@ -15,7 +15,7 @@ from dpmanifold.data.pieces import ArrayRows, Beside, Places, Rows, SteadyPiece,
 from dpmanifold.data.readers import AS_FOUND, Wanted
 from dpmanifold.errors import Argument, InvalidArgumentError, InvalidDataError, Names, Public
 from dpmanifold.manifolds import Manifold
-from dpmanifold.sources import Piece, Source, is_a
+from dpmanifold.sources import ADAPTERS, Piece, Source, is_a
 from dpmanifold.stats.inputs import is_each_record
 
 
@@ -180,6 +180,9 @@ def zarr_source(X: object) -> ZarrSource | None:
     if is_a(X, "zarr", "Group"):
         raise InvalidArgumentError("`X` is a zarr group. Name the array of records: data.from_zarr(group, key).")
     return ZarrSource(X) if is_a(X, "zarr", "Array") else None
+
+
+ADAPTERS.register("zarr", zarr_source)
 
 
 __all__ = ["from_zarr", "zarr_source"]

@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any
 
-from dpmanifold.engines.base import Engine
+from dpmanifold.engines.base import Engine, ThreadEngine
 from dpmanifold.engines.dask import DaskEngine
-from dpmanifold.engines.threads import ThreadEngine
 from dpmanifold.linalg.native.library import thread_limit
 
 _CHOSEN: ContextVar[Engine | None] = ContextVar("engine", default=None)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmanifold._check import Array, FloatArray
-from dpmanifold.data.links import landmark_links
+from dpmanifold.data.landmarks import landmark_links
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.inference import ConfidenceRegion
 from dpmanifold.manifolds import KendallShapes

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from dpmanifold.data.links import landmark_links
+from dpmanifold.data.landmarks import landmark_links
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.inference import PrincipalComponents
 from dpmanifold.manifolds import KendallShapes
