@@ -35,7 +35,8 @@ MODULES = [
     "frechet/statistics", "frechet/streams", "ledger/datasets", "ledger/fingerprints",
     "ledger/population", "service/canonical", "service/kept", "service/registering",
     "service/staging", "sources", "stats/asking", "stats/by_class", "stats/comparison", "stats/content",
-    "stats/covariates", "stats/curator", "stats/inputs", "stats/k_sample", "stats/lda", "stats/marks", "stats/means", "stats/pair",
+    "stats/covariates", "stats/curator", "stats/inputs", "stats/k_sample", "stats/lda", "stats/marks", "stats/means",
+    "stats/pair",
     "stats/registered", "stats/registering", "stats/regression", "stats/samples",
     "stats/two_sample",
 ]  # fmt: skip
