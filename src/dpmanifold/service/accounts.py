@@ -83,7 +83,9 @@ class Accounts:
         password : at least 12 characters
         by : who makes it
         """
-        actor = Actor(checked_account(name), _checked_role(role))
+        if role not in ROLES:
+            raise InvalidArgumentError(f"role must be one of {', '.join(ROLES)}, got {shown(role)}.")
+        actor = Actor(checked_account(name), role)
         stored, time = self._passwords.hash(password), tables.now()
         with self._database.writing() as connection:
             alike = func.lower(tables.accounts.c.name) == actor.name.lower()
@@ -196,12 +198,6 @@ def checked_account(value: object) -> str:
     if value.lower() in _TAKEN:
         raise InvalidArgumentError(f"name must be none of {', '.join(_TAKEN)}: they mean something in the logs.")
     return value
-
-
-def _checked_role(value: object) -> str:
-    if value not in ROLES:
-        raise InvalidArgumentError(f"role must be one of {', '.join(ROLES)}, got {shown(value)}.")
-    return str(value)
 
 
 def _named(name: str) -> Any:

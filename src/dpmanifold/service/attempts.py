@@ -86,9 +86,9 @@ def attempt(service: Service, release: str, ready: Callable[[], object]) -> None
     if stored is None:
         lost(service, release, pause=not asked.account.recovered(row.key))
     else:
-        unpublished = (tables.releases.c.id == release) & (tables.releases.c.state == "paid")  # written once
         outcome = {"state": "released", "result": stored, "receipt": json.dumps(receipt_in(stored))}
-        service.database.write(update(tables.releases).where(unpublished).values(**outcome))
+        once = update(tables.releases).where(tables.release_in(release, "paid")).values(**outcome)
+        service.database.write(once)
 
 
 def _arm(due: float) -> None:

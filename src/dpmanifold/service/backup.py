@@ -61,21 +61,17 @@ def backup(settings: Settings, folder: pathlib.Path) -> Copied:
         folder.mkdir(mode=0o700, parents=True)
     except FileExistsError:
         raise InvalidArgumentError(f"{folder} is there already. Give a new folder for each copy.") from None
-    files, remarks = [], []
-    for name, where, what in ((SERVICE, settings.database, "database"), (LEDGER, settings.ledger, "ledger")):
-        if "://" in where:
-            remarks.append(f"The {what} {_SERVER}.")
-            continue
-        _copy(pathlib.Path(where), folder / name)
-        files.append(name)
+    here, remarks = _databases(settings)
+    for name, where in here.items():
+        _copy(where, folder / name)
     with whole_file(folder / ABOUT) as file:
-        json.dump({"format": _FORMAT, "time": tables.now(), "files": files}, file)
+        json.dump({"format": _FORMAT, "time": tables.now(), "files": [*here]}, file)
     sync_folder(folder)
     remarks.append(
         "The vault, the ledger's key and its witness are not in it: keep copies of the first two as records are kept; "
         "the witness is never put back."
     )
-    return Copied(files, remarks)
+    return Copied([*here], remarks)
 
 
 def restore(settings: Settings, folder: pathlib.Path, reason: str) -> Copied:
@@ -98,22 +94,24 @@ def restore(settings: Settings, folder: pathlib.Path, reason: str) -> Copied:
         raise InvalidArgumentError("reason must say why the copy is put back: it stays in the ledger.")
     about = _about(folder)
     _refuse_running(settings)
-    files, stamp = [], tables.now().replace(":", "").replace(".", "")
-    for name, where in ((SERVICE, settings.database), (LEDGER, settings.ledger)):
-        if name in about["files"] and "://" not in where:
-            _put_back(folder / name, pathlib.Path(where), stamp)
-            files.append(name)
+    here, others = _databases(settings)
+    files, stamp = [name for name in here if name in about["files"]], tables.now().replace(":", "").replace(".", "")
+    for name in files:
+        _put_back(folder / name, here[name], stamp)
     remarks = [f"What was there has names that end in {stamp}."] if files else []
     if LEDGER in files:
-        places = (settings.witness, settings.secret)
         with Ledger.open(
-            settings.ledger, witness=places[0], secret=places[1], principal=PRINCIPAL, reconcile=reason
+            settings.ledger, witness=settings.witness, secret=settings.secret, principal=PRINCIPAL, reconcile=reason
         ) as ledger:
             remarks.append(f"The ledger agrees with its witness: {ledger.reconciled}")
-    for where, what in ((settings.database, "database"), (settings.ledger, "ledger")):
-        if "://" in where:
-            remarks.append(f"The {what} {_SERVER}.")
-    return Copied(files, remarks)
+    return Copied(files, remarks + others)
+
+
+def _databases(settings: Settings) -> tuple[dict[str, pathlib.Path], list[str]]:
+    """Return the databases that are files, by their names in a copy, and what is to be known about the others."""
+    known = {SERVICE: ("database", settings.database), LEDGER: ("ledger", settings.ledger)}
+    here = {name: pathlib.Path(where) for name, (_, where) in known.items() if "://" not in where}
+    return here, [f"The {what} {_SERVER}." for what, where in known.values() if "://" in where]
 
 
 def _copy(source: pathlib.Path, target: pathlib.Path) -> None:

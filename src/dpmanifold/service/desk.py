@@ -171,7 +171,7 @@ class Desk(Stewardship, Auditing):
         undecided = row.decided_by is None and asked.account.status(row.key) is None
         if not undecided or not terms_of(self.service, asked.data.population, asked.data.name)["approval"]:
             return True
-        unpaid = (tables.releases.c.id == row.id) & (tables.releases.c.state == "asked")
+        unpaid = tables.release_in(row.id, "asked")
         self.service.database.write(update(tables.releases).where(unpaid).values(state="waiting"))
         return False
 
@@ -224,9 +224,8 @@ class Desk(Stewardship, Auditing):
             pay(self.service, row, asked, order)
         except BudgetError:  # it fitted a moment ago: whoever was faster has it, and the key is free again
             with self.service.database.writing() as connection:
-                unpaid = (tables.releases.c.id == row.id) & (tables.releases.c.state == "asked")
                 if asked.account.status(row.key) is None:  # nobody else has paid for it meanwhile
-                    connection.execute(delete(tables.releases).where(unpaid))
+                    connection.execute(delete(tables.releases).where(tables.release_in(row.id, "asked")))
             raise
 
     # ---------------------------------------------------------------- releases
@@ -277,14 +276,9 @@ class Desk(Stewardship, Auditing):
         np.save(file, np.asarray(value), allow_pickle=False)
         return file.getvalue()
 
-    def _published(self, release: str) -> Row[Any]:
-        row = self.row_seen(release)
-        if state_of(row) != "released":
-            raise NotFound
-        return row
-
     def _part(self, release: str, column: Column[Any]) -> bytes:
-        self._published(release)
+        if state_of(self.row_seen(release)) != "released":
+            raise NotFound
         content = self.service.database.value(select(column).where(tables.releases.c.id == release))
         if content is None:
             raise NotFound

@@ -6,9 +6,11 @@ learns from an answer what there is.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import ClassVar, final
 
-from dpmanifold.errors import DPManifoldError
+from dpmanifold.errors import DPManifoldError, Public
 
 
 class ServiceError(DPManifoldError):
@@ -18,10 +20,14 @@ class ServiceError(DPManifoldError):
     ----------
     status : of the answer over HTTP
     kind : in a word, for programs
+    headers : of the answer
+    incident : under which number the log has more; empty where it has not
     """
 
     status: ClassVar[int] = 400
     kind: ClassVar[str] = "invalid"
+    headers: Mapping[str, str] = MappingProxyType({})
+    incident = ""
 
 
 @final
@@ -39,6 +45,7 @@ class NotSignedIn(ServiceError):
     """Nobody is known by what was shown."""
 
     status, kind = 401, "not-signed-in"
+    headers = MappingProxyType({"www-authenticate": "Bearer"})
 
 
 @final
@@ -77,6 +84,7 @@ class TooMany(ServiceError):
     def __init__(self, message: str, /, retry_after: int) -> None:
         super().__init__("{message}", message=message)
         self.retry_after = retry_after
+        self.headers = {"retry-after": str(max(1, retry_after))}
 
 
 @final
@@ -84,3 +92,17 @@ class Unavailable(ServiceError):
     """Something that the service needs does not answer."""
 
     status, kind = 503, "unavailable"
+
+
+@final
+class Broken(ServiceError):
+    """What nobody foresaw; of it only a number is told."""
+
+    status, kind = 500, "broken"
+
+    def __init__(self, incident: str) -> None:
+        super().__init__(
+            "Something went wrong here. Whoever runs this service finds it in the log under {incident}.",
+            incident=Public(incident),
+        )
+        self.incident = incident

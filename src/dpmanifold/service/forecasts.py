@@ -35,19 +35,8 @@ _MOST_KEPT = 512
 USUAL_DELTA = "1e-6"
 
 
-def _grid() -> list[str]:
-    """Return the amounts of a curve, from 0.01 to 10, as they are typed."""
-    found = []
-    for zeros in (2, 1, 0):
-        for step in _STEPS:
-            whole, _, part = step.partition(".")
-            digits = whole + part
-            found.append(step if zeros == 0 else f"0.{'0' * (zeros - 1)}{digits}")
-    return [*found, "10"]
-
-
-GRID = _grid()
-"""Amounts of epsilon, rho or mu for which curves are made."""
+GRID = [*(f"{Decimal(step).scaleb(power):f}" for power in (-2, -1, 0) for step in _STEPS), "10"]
+"""Amounts of epsilon, rho or mu for which curves are made, as they are typed."""
 
 
 @final
@@ -58,8 +47,9 @@ class Forecasts:
         self._kept: collections.OrderedDict[str, Future[Any]] = collections.OrderedDict()
         self._lock = threading.Lock()
 
-    def _once(self, key: str, make: Callable[[], T]) -> T:
+    def _once(self, known_by: list[Any], make: Callable[[], T]) -> T:
         """Return what is kept, or make it; whoever wants the same meanwhile waits for it."""
+        key = json.dumps(known_by)
         with self._lock:
             known = self._kept.get(key)
             mine: Future[Any] = Future() if known is None else known
@@ -88,9 +78,7 @@ class Forecasts:
         data : the registered data set, whose public numbers are taken
         ball, privacy, options : of the question
         """
-        key = json.dumps(
-            [query.name, _number(query, data), ball_to_dict(ball), promise_to_json(privacy), _said(options)]
-        )
+        key = ["plan", *_known_by(query, data, ball, options), promise_to_json(privacy)]
         return self._once(key, lambda: _plan(query, data, ball, privacy, options).to_dict())
 
     def curve(
@@ -111,13 +99,12 @@ class Forecasts:
             raise InvalidArgumentError(
                 f"delta of a curve must have one digit, from 1e-12 to 9e-3, such as 1e-6, got {shown(delta)}."
             )
-        key = json.dumps(["curve", query.name, _number(query, data), ball_to_dict(ball), kind, fixed, _said(options)])
 
         def make() -> Curve:
             points = [_point(query, data, ball, amount, _promise(kind, amount, fixed), options) for amount in GRID]
             return Curve(query.name, kind, fixed, points)
 
-        return self._once(key, make)
+        return self._once(["curve", *_known_by(query, data, ball, options), kind, fixed], make)
 
     def needed(
         self, data: Kept, ball: Ball, privacy: Promise, error: float, options: Mapping[str, Any]
@@ -132,7 +119,7 @@ class Forecasts:
             return {"needed_units": people, "needed_promise": promise.to_dict()}
 
         key = ["needed", error, data.n, ball_to_dict(ball), promise_to_json(privacy), estimand]
-        return self._once(json.dumps(key), make)
+        return self._once(key, make)
 
 
 _DELTAS = {Decimal(f"{digit}e-{place}"): f"{digit}e-{place}" for place in range(3, 13) for digit in range(1, 10)}
@@ -152,14 +139,10 @@ def known_delta(text: str) -> str | None:
         return None
 
 
-def _said(options: Mapping[str, Any]) -> dict[str, str]:
-    """Return options as text, to know a plan by."""
-    return {name: repr(value) for name, value in sorted(options.items())}
-
-
-def _number(query: Query, data: Kept) -> Any:
-    """Return the public numbers that a plan rests on, to know it by."""
-    return [query.planned(data, {}), data.facts.get("touched")]
+def _known_by(query: Query, data: Kept, ball: Ball, options: Mapping[str, Any]) -> list[Any]:
+    """Return what a plan rests on besides a promise, to know it by: public numbers, and options as text."""
+    said = {name: repr(value) for name, value in sorted(options.items())}
+    return [query.name, query.planned(data, {}), data.facts.get("touched"), ball_to_dict(ball), said]
 
 
 def _plan(query: Query, data: Kept, ball: Ball, privacy: Promise, options: Mapping[str, Any]) -> Plan | Outlook:

@@ -44,8 +44,7 @@ def count(connection: Connection, name: str, address: str | None = None) -> list
     -------
     What :func:`forgive` takes.
     """
-    time = tables.now()
-    connection.execute(delete(failures).where(failures.c.at <= tables.later(time, -WINDOW)))
+    time = _now(connection)
     counted = {f"name:{name}": OF_NAME}
     if address is not None:
         counted[f"address:{network_of(address)}"] = OF_ADDRESS
@@ -91,9 +90,14 @@ def count_guess(connection: Connection, address: str) -> None:
     connection : of :meth:`Database.writing`
     address : where it came from
     """
+    connection.execute(failures.insert().values(what=f"token:{network_of(address)}", at=_now(connection)))
+
+
+def _now(connection: Connection) -> str:
+    """Return the time, once what is older than the window is forgotten."""
     time = tables.now()
     connection.execute(delete(failures).where(failures.c.at <= tables.later(time, -WINDOW)))
-    connection.execute(failures.insert().values(what=f"token:{network_of(address)}", at=time))
+    return time
 
 
 def network_of(address: str) -> str:

@@ -24,7 +24,7 @@ from dpmanifold.privacy.accounts import Account, Order
 from dpmanifold.privacy.amounts import cost_of, in_words
 from dpmanifold.release import EXACT, Release
 from dpmanifold.service import tables
-from dpmanifold.service.counter import Call, order_of
+from dpmanifold.service.counter import order_of
 from dpmanifold.service.errors import NotFound
 from dpmanifold.service.kept import Kept, Opener
 from dpmanifold.service.questions import Question
@@ -104,8 +104,7 @@ class Asking(NamedTuple):
 
     def order(self, key: str) -> Order:
         """Return the order for the ledger, or refuse as the private call does. Spends nothing."""
-        call: Call = lambda account: self.call(account, key)  # noqa: E731  # named for what it is
-        return order_of(call, self.account)
+        return order_of(lambda account: self.call(account, key), self.account)
 
     def seconds(self, service: Service) -> float:
         """Return how long the slot of an answer is."""

@@ -166,7 +166,8 @@ def _register(
     expected, taken, found = _expected(population, row.name), False, ""
     try:
         # First, so that nobody can ask about data whose records are not to be found.
-        _place(service, row.population, expected, folder)
+        with service.database.writing() as connection:
+            _place(connection, f"{row.population}/{expected}", folder)
         found = _entered(population, row.name, vault / folder, read, request, tell)
         taken = found == expected
         return found
@@ -281,12 +282,7 @@ def _expected(population: Population, name: str) -> str:
     return f"{name}@{1 + max((one.version for one in population.datasets() if one.name == name), default=0)}"
 
 
-def _place(service: Service, population: str, dataset: str, folder: str) -> None:
-    with service.database.writing() as connection:
-        _write_place(connection, f"{population}/{dataset}", folder)
-
-
-def _write_place(connection: Connection, dataset: str, folder: str) -> None:
+def _place(connection: Connection, dataset: str, folder: str) -> None:
     connection.execute(delete(tables.files).where(tables.files.c.dataset == dataset))
     connection.execute(insert(tables.files).values(dataset=dataset, folder=folder))
 
@@ -299,5 +295,5 @@ def _moved(service: Service, population: str, expected: str, found: str, folder:
         there = connection.execute(wanted).scalar()
         if not found or (there is not None and (service.settings.vault / there).is_dir()):
             return False
-        _write_place(connection, f"{population}/{found}", folder)
+        _place(connection, f"{population}/{found}", folder)
         return True

@@ -65,13 +65,11 @@ def lost(service: Service, release: str, pause: bool = True) -> None:
     service, release : which
     pause : False where its records were never opened, so that its loss tells nothing about them
     """
-    chosen = (tables.releases.c.id == release) & (tables.releases.c.state == "paid")
+    chosen = tables.release_in(release, "paid")
     with service.database.writing() as connection:
         row = connection.execute(select(tables.releases).where(chosen)).one_or_none()
-        if row is None:
-            return
         connection.execute(update(tables.releases).where(chosen).values(state="lost"))
-        if not pause:
+        if row is None or not pause:
             return
         there = select(tables.pauses).where(tables.pauses.c.population == row.population)
         if connection.execute(there).one_or_none() is None:

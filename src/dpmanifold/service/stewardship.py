@@ -216,7 +216,7 @@ class Stewardship(Person):
         row = self.row_seen(release)
         words = checked_text(reason, "reason") if reason else ""
         values = {"state": state, "decided_by": self.actor.name, "decided": tables.now(), "reason": words}
-        undecided = (tables.releases.c.id == release) & (tables.releases.c.state == "waiting")
+        undecided = tables.release_in(release, "waiting")
         with self.service.database.writing() as connection:
             if connection.execute(update(tables.releases).where(undecided).values(**values)).rowcount != 1:
                 raise Conflict("it was decided already.")
@@ -225,7 +225,7 @@ class Stewardship(Person):
 
     def _refused_unpaid(self, row: Row[Any]) -> None:
         """Say that an approved release does not fit any more."""
-        unpaid = (tables.releases.c.id == row.id) & (tables.releases.c.state == "asked")
+        unpaid = tables.release_in(row.id, "asked")
         words = "It was approved, and is more than what is left by now. Nothing was spent."
         with self.service.database.writing() as connection:
             connection.execute(update(tables.releases).where(unpaid).values(state="refused", reason=words))

@@ -13,6 +13,7 @@ from sqlalchemy import (
     Boolean,
     CheckConstraint,
     Column,
+    ColumnElement,
     Float,
     ForeignKey,
     Index,
@@ -221,6 +222,12 @@ releases = Table(
     UniqueConstraint("account", "population", "key", name="service_releases_once"),
     Index("service_releases_of", "account", "asked"),
 )
+
+
+def release_in(release: str, state: str) -> ColumnElement[bool]:
+    """Return what finds a release in a state, and nothing once it has left that."""
+    return (releases.c.id == release) & (releases.c.state == state)
+
 
 events = Table(
     "service_events",

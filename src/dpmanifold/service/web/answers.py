@@ -15,7 +15,6 @@ import secrets
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, final
 
@@ -30,12 +29,10 @@ from dpmanifold.errors import (
     InvalidArgumentError,
     InvalidDataError,
     LedgerError,
-    Message,
     PromiseError,
-    Public,
     message_to_record,
 )
-from dpmanifold.service.errors import NotFound, NotSignedIn, OverBudget, ServiceError, TooMany, Unavailable
+from dpmanifold.service.errors import Broken, NotFound, NotSignedIn, OverBudget, ServiceError, Unavailable
 from dpmanifold.service.logs import log
 from dpmanifold.service.web.security import REPORT_POLICY, Layer, UnknownHost
 from dpmanifold.service.web.sessions import ROLE, page, see_other, sign_in_path
@@ -121,40 +118,19 @@ def safe_name(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip(".-")[:_LONGEST_NAME] or "download"
 
 
-@final
-@dataclass(frozen=True)
-class _Told:
-    """What is told of an error."""
-
-    status: int
-    kind: str
-    message: Message
-    headers: Mapping[str, str] = field(default_factory=dict)
-    incident: str = ""
-
-
-def _told(error: Exception, incident: str) -> _Told:
+def _told(error: Exception, incident: str) -> ServiceError:
+    """Return what is told of an error."""
     match error:
-        case TooMany():
-            wait = {"retry-after": str(max(1, error.retry_after))}
-            return _Told(error.status, error.kind, error.message, wait)
-        case NotSignedIn():
-            return _Told(error.status, error.kind, error.message, {"www-authenticate": "Bearer"})
         case ServiceError():
-            return _Told(error.status, error.kind, error.message)
+            return error
         case HTTPException():  # of the router: no such address, or not by this method
-            return _told(NotFound(), incident)
+            return NotFound()
         case LedgerError():
-            return _told(Unavailable(_NO_LEDGER), incident)
-        case _:
-            said = Message(
-                "Something went wrong here. Whoever runs this service finds it in the log under {incident}.",
-                incident=Public(incident),
-            )
-            return _Told(500, "broken", said, incident=incident)
+            return Unavailable(_NO_LEDGER)
+    return Broken(incident)
 
 
-def _error_record(told: _Told) -> dict[str, Any]:
+def _error_record(told: ServiceError) -> dict[str, Any]:
     """Return an error for programs: in words, and as what these were made of, for those that word it themselves."""
     argument = {} if told.message.argument is None else {"argument": told.message.argument}
     return {"kind": told.kind, "message": told.message, **argument, **message_to_record(told.message)}
@@ -192,7 +168,7 @@ def is_for_programs(path: str) -> bool:
     return path == API or path.startswith(f"{API}/") or path == "/health"
 
 
-def _error_page(request: Request, told: _Told) -> Response:
+def _error_page(request: Request, told: ServiceError) -> Response:
     heading = HTTPStatus(told.status).phrase
     try:
         facts = {"title": heading, "message": told.message, "incident": told.incident}

@@ -24,6 +24,10 @@ _PLAIN: dict[Any, Schema] = {
     types.NoneType: {"type": "null"},
     Any: {},
 }
+_TYPES: dict[str, Any] = {
+    "string": str, "integer": int, "number": (int, float), "boolean": bool, "null": types.NoneType, "array": list,
+    "object": dict,
+}  # fmt: skip
 _WORDS = {
     "string": "text", "integer": "a whole number", "number": "a number", "boolean": "true or false", "null": "null",
     "array": "a list", "object": "an object",
@@ -128,17 +132,7 @@ def fault(value: Any, schema: Schema, known: Mapping[str, Schema], name: str = "
 
 
 def _is_of(value: Any, kind: str) -> bool:
-    if isinstance(value, bool):
-        return kind == "boolean"
-    return {
-        "string": isinstance(value, str),
-        "integer": isinstance(value, int),
-        "number": isinstance(value, (int, float)),
-        "boolean": False,
-        "null": value is None,
-        "array": isinstance(value, list),
-        "object": isinstance(value, dict),
-    }[kind]
+    return kind == "boolean" if isinstance(value, bool) else isinstance(value, _TYPES[kind])
 
 
 def _fault_of_length(value: str, schema: Schema, name: str) -> str | None:
