@@ -46,8 +46,7 @@ def picture(result: Audit) -> Figure:
     figure = canvas.new_figure("What attacks could show", result.verdict, mark_of_ball(result.ball), footer, height)
     axes = figure.subplots()
     _bars(axes, result)
-    canvas.key(figure, axes)
-    return figure
+    return canvas.keyed(figure, axes)
 
 
 def _bars(axes: Axes, result: Audit) -> None:

@@ -98,33 +98,29 @@ class Shape:
     # ---------------------------------------------------------------- the norm
 
     @cached_property
-    def _powers(self) -> FloatArray:
+    def stretches(self) -> FloatArray:
+        """By how much noise grows in each of the eigenvectors when it is carried back, (d,): 1 or more."""
         return np.asarray((self.values / self.values.min()) ** 0.25)
 
     @cached_property
     def root(self) -> FloatArray:
         """The matrix A, (d, d): its largest eigenvalue is 1, up to rounding."""
-        return np.asarray((self.vectors / self._powers) @ self.vectors.T)
+        return np.asarray((self.vectors / self.stretches) @ self.vectors.T)
 
     @cached_property
     def inverse(self) -> FloatArray:
         """The inverse of A."""
-        return np.asarray((self.vectors * self._powers) @ self.vectors.T)
-
-    @cached_property
-    def stretches(self) -> FloatArray:
-        """By how much noise grows in each of the eigenvectors when it is carried back, (d,): 1 or more."""
-        return self._powers
+        return np.asarray((self.vectors * self.stretches) @ self.vectors.T)
 
     @cached_property
     def growth(self) -> float:
         """By how much noise grows in all, root mean square, when it is carried back."""
-        return float(np.sqrt((self._powers**2).mean()))
+        return float(np.sqrt((self.stretches**2).mean()))
 
     @cached_property
     def length(self) -> float:
         """Root mean square length, in the norm, of data whose second moments about the middle are the matrix."""
-        return float(np.sqrt((self.values / self._powers**2).sum()))
+        return float(np.sqrt((self.values / self.stretches**2).sum()))
 
     @cached_property
     def lengthening(self) -> float:

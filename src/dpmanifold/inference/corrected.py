@@ -49,11 +49,6 @@ class Grown(NamedTuple):
     share: float
 
 
-def stands_for_frechet(release: Release) -> bool:
-    """Return whether a release is of joint moments whose mean stands for the Fréchet mean."""
-    return is_joint(release) and ABOUT_FRECHET in release.details
-
-
 class CorrectedMean(CentralMean):
     """The mean of a release of joint moments, over the middle of what the mean Hessian can be."""
 
@@ -172,6 +167,6 @@ class CorrectedEstimate:
 
 def estimate_of(release: Release) -> Estimate | JointEstimate | CorrectedEstimate:
     """Return what a release says about a mean and its error: joint moments, or a second moment about a mean."""
-    if stands_for_frechet(release):
-        return CorrectedEstimate(release)
-    return JointEstimate(release) if is_joint(release) else Estimate(release)
+    if not is_joint(release):
+        return Estimate(release)
+    return CorrectedEstimate(release) if ABOUT_FRECHET in release.details else JointEstimate(release)

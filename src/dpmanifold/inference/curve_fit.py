@@ -265,11 +265,6 @@ class CurveFit:
         uncertain[:d, :d] = base @ self._known[:d, :d] @ base.T + 3 * self.design.noise[0] ** 2 * np.outer(still, still)
         return by_score @ left, self._law(by_score, self._design_error(step, uncertain))
 
-    @property
-    def all_error(self) -> Ellipsoids:
-        """The law of the error of the whole step, (2d, 2d)."""
-        return self.error(np.eye(2 * self.dim))
-
 
 def coarse_of(release: Release) -> Release | None:
     """Return the coarse regression that a released one starts from; None if it starts from the ball's centre."""

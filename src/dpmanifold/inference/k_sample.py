@@ -12,16 +12,13 @@ import numpy as np
 
 from dpmanifold._check import Array, open_fraction, shown
 from dpmanifold._labels import checked_names
-from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.facts import all_told, told
-from dpmanifold.inference.estimate import FRECHET, Estimate, ReleasedMean
+from dpmanifold.inference.estimate import FRECHET, Estimate
 from dpmanifold.inference.joint import JointEstimate
-from dpmanifold.inference.records import Conclusion, Parts
-from dpmanifold.inference.two_sample import MEANS_TOLD, TwoSampleTest
+from dpmanifold.inference.records import Parts
+from dpmanifold.inference.two_sample import MEANS_TOLD, MeansCompared, TwoSampleTest
 from dpmanifold.inference.welch_james import Located, Omnibus, omnibus_of, omnibus_of_joint
-from dpmanifold.linalg import symmetrize
-from dpmanifold.privacy import Promise
 from dpmanifold.release import Release
 
 FORMAT = "dpmanifold k-sample test 2"
@@ -57,7 +54,7 @@ class Pair(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class KSampleTest(Conclusion, format=FORMAT):
+class KSampleTest(MeansCompared, format=FORMAT):
     """A test of equal means of several groups, computed from a release of each, with all pairs of them.
 
     The populations are those of units clipped into the ball. From joint moments the means are those of coordinates at
@@ -106,38 +103,10 @@ class KSampleTest(Conclusion, format=FORMAT):
         return {f"group {name!r}": release for name, release in self.groups.items()}
 
     @cached_property
-    def _estimates(self) -> list[Estimate | JointEstimate]:
+    def estimates(self) -> list[Estimate | JointEstimate]:
+        """The releases, read as means with their covariances."""
         first = [test.estimates for test in self._tests[: len(self.groups) - 1]]  # those with the first group
         return [first[0][0], *(two for _, two in first)]
-
-    @property
-    def means(self) -> tuple[ReleasedMean, ...]:
-        """The released means: of each, `value` is the point, and `release` holds it."""
-        return tuple(group.mean for group in self._estimates)
-
-    @property
-    def _means(self) -> tuple[Release, ...]:
-        return tuple(mean.release for mean in self.means)
-
-    @property
-    def ball(self) -> Ball:
-        """The public ball."""
-        return self.released[0].ball
-
-    @property
-    def privacy(self) -> Promise:
-        """What was promised to every unit: each is in one group, and each group keeps the whole promise."""
-        return self.released[0].privacy
-
-    @property
-    def private(self) -> bool:
-        """False if a seed or a generator was used."""
-        return all(release.private for release in self.released)
-
-    @property
-    def estimand(self) -> str:
-        """Which means are compared: "frechet" or "tangent"."""
-        return self._estimates[0].estimand
 
     # ---------------------------------------------------------------- all groups at once
 
@@ -145,9 +114,9 @@ class KSampleTest(Conclusion, format=FORMAT):
     def pooled(self) -> Array:
         """The pooled mean in the ball's frame: between the released ones, nearer to those better known."""
         frame = self.ball.frame
-        weights = np.array([1 / max(float(np.trace(group.covariance)), 1e-300) for group in self._estimates])
+        weights = np.array([1 / max(float(np.trace(group.covariance)), 1e-300) for group in self.estimates])
         weights /= weights.sum()
-        means = np.stack([group.mean.at for group in self._estimates])
+        means = np.stack([group.mean.at for group in self.estimates])
         at = frame.exp_coords(frame.origin, weights @ frame.log_coords(frame.origin, means))
         for _ in range(_STEPS):
             step = weights @ frame.log_coords(at, means)
@@ -158,11 +127,11 @@ class KSampleTest(Conclusion, format=FORMAT):
 
     @cached_property
     def _omnibus(self) -> Omnibus:
-        joint = [group for group in self._estimates if isinstance(group, JointEstimate)]
+        joint = [group for group in self.estimates if isinstance(group, JointEstimate)]
         if joint:
             return omnibus_of_joint(joint)
-        base = self.ball.frame.origin if self._estimates[0].mean.wrapped else self.pooled
-        return omnibus_of([_located(group, base) for group in self._estimates if isinstance(group, Estimate)])
+        base = self.ball.frame.origin if self.estimates[0].mean.wrapped else self.pooled
+        return omnibus_of([Located.about(group, base) for group in self.estimates if isinstance(group, Estimate)])
 
     @property
     def statistic(self) -> float:
@@ -178,11 +147,6 @@ class KSampleTest(Conclusion, format=FORMAT):
     def p_value(self) -> float:
         """Probability of a statistic as large if all means were equal: the smallest size at which the test rejects."""
         return self._omnibus.p_value
-
-    @property
-    def rejects(self) -> bool:
-        """Whether equality of all means is rejected at 1 - level."""
-        return self.p_value < 1 - self.level
 
     # ---------------------------------------------------------------- pairs
 
@@ -287,17 +251,3 @@ def holm(values: Sequence[float]) -> list[float]:
         least = max(least, min(1.0, (len(values) - rank) * values[place]))
         adjusted[place] = least
     return adjusted
-
-
-def _located(group: Estimate, base: Array) -> Located:
-    """Return a mean and its covariance in coordinates at a base point of the frame."""
-    inner = group.mean.derivative(base)
-
-    def there(covariance: Array) -> Array:
-        return symmetrize(inner @ covariance @ inner.T)
-
-    hidden = group.sampling_noise * float(np.linalg.norm(inner, 2)) ** 2
-    return Located(
-        group.mean.coordinates(base), there(group.mean.noise), there(group.sampling), there(group.sampling_at_most),
-        hidden, group.release.n,
-    )  # fmt: skip

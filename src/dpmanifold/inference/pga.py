@@ -18,7 +18,6 @@ from dpmanifold.inference.estimate import ReleasedMean
 from dpmanifold.inference.hotelling import spectral_noise, stretched, threshold
 from dpmanifold.inference.records import FromRelease, Parts
 from dpmanifold.inference.squares import COUNT, Squares, fitting, optimism, principal_directions
-from dpmanifold.manifolds import Manifold
 from dpmanifold.records import array_to_json
 from dpmanifold.release import Release
 
@@ -85,11 +84,6 @@ class PrincipalComponents(FromRelease, format=FORMAT):
     def number_or_array(self) -> FloatArray:
         """The directions."""
         return self.directions
-
-    @property
-    def space(self) -> Manifold:
-        """The space of the data."""
-        return self.ball.space
 
     @property
     def count(self) -> int:

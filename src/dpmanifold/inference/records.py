@@ -10,6 +10,7 @@ from dpmanifold.ball import Ball
 from dpmanifold.codec import from_record, to_record
 from dpmanifold.facts import all_told, told
 from dpmanifold.inference.estimate import features_of
+from dpmanifold.manifolds import Manifold
 from dpmanifold.privacy import Promise, cautions
 from dpmanifold.release import CLIPPING_UNSTATED, FLOAT_TOLD, Release, not_promised, receipt_facts
 from dpmanifold.result import Result
@@ -194,6 +195,11 @@ class FromRelease(Conclusion):
     def ball(self) -> Ball:
         """The public ball."""
         return self.release.ball
+
+    @property
+    def space(self) -> Manifold:
+        """The space of the data."""
+        return self.ball.space
 
     @property
     def privacy(self) -> Promise:

@@ -19,7 +19,6 @@ from dpmanifold.inference.hotelling import squared_length
 from dpmanifold.inference.joint import JointEstimate
 from dpmanifold.inference.records import FromRelease, Parts
 from dpmanifold.linalg import symmetrize
-from dpmanifold.manifolds import Manifold
 from dpmanifold.manifolds.base import shorten
 from dpmanifold.records import array_to_json
 from dpmanifold.release import Release
@@ -83,11 +82,6 @@ class ConfidenceRegion(FromRelease, format=FORMAT):
     def estimand(self) -> str:
         """Which mean it is about: "frechet" or "tangent"."""
         return self._estimate.estimand
-
-    @property
-    def space(self) -> Manifold:
-        """The space of the data."""
-        return self.ball.space
 
     @property
     def center(self) -> Array:

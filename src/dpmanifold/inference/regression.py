@@ -20,7 +20,6 @@ from dpmanifold.inference.estimate import features_of
 from dpmanifold.inference.hotelling import squared_length
 from dpmanifold.inference.records import FromRelease, Parts
 from dpmanifold.linalg import symmetrize
-from dpmanifold.manifolds import Manifold
 from dpmanifold.privacy import cautions
 from dpmanifold.records import array_to_json
 from dpmanifold.release import BALL_COST, RELEASED, Release
@@ -96,11 +95,6 @@ class GeodesicRegression(FromRelease, format=FORMAT):
 
     # ---------------------------------------------------------------- the curve
 
-    @property
-    def space(self) -> Manifold:
-        """The space of the data."""
-        return self.ball.space
-
     def _t(self, x: npt.ArrayLike) -> FloatArray:
         """Return values of the covariate brought to [-1, 1]; beyond the range they are refused."""
         given = np.asarray(x, dtype=np.float64)
@@ -161,7 +155,7 @@ class GeodesicRegression(FromRelease, format=FORMAT):
             return Band(points, np.tile(np.eye(fit.dim), (len(t), 1, 1)), np.asarray(reach**2))
         levers = fit.levers(t)
         if simultaneous:
-            every = fit.all_error
+            every = fit.error(np.eye(2 * fit.dim))
             covariance = np.stack([symmetrize(lever @ every.covariance @ lever.T) for lever in levers])
             return Band(points, covariance, np.full(len(t), every.threshold(tail)))
         errors = [fit.error(lever) for lever in levers]

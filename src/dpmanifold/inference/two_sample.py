@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -20,6 +22,7 @@ from dpmanifold.inference.hotelling import NoisyCovariance, degrees_of_freedom
 from dpmanifold.inference.joint import JointEstimate, combined
 from dpmanifold.inference.records import Conclusion, Parts
 from dpmanifold.inference.shrunk import ShrunkCovariance
+from dpmanifold.inference.welch_james import Located
 from dpmanifold.linalg import symmetrize
 from dpmanifold.privacy import Promise
 from dpmanifold.release import Release
@@ -28,8 +31,63 @@ FORMAT = "dpmanifold two-sample test 2"
 MEANS_TOLD = {FRECHET: "Fréchet means", TANGENT: "tangent means at the ball's centre"}
 
 
+class MeansCompared(Conclusion):
+    """A test of equal means of groups that have nobody in common, computed from a release of each on one ball."""
+
+    level: float
+
+    @property
+    @abstractmethod
+    def released(self) -> tuple[Release, ...]:
+        """The releases of the groups."""
+
+    @property
+    @abstractmethod
+    def estimates(self) -> Sequence[Estimate | JointEstimate]:
+        """The releases, read as means with their covariances."""
+
+    @property
+    @abstractmethod
+    def p_value(self) -> float:
+        """Probability of a statistic as large if the means were equal: the smallest size at which the test rejects."""
+
+    @property
+    def rejects(self) -> bool:
+        """Whether equal means are rejected at 1 - level."""
+        return self.p_value < 1 - self.level
+
+    @property
+    def means(self) -> tuple[ReleasedMean, ...]:
+        """The released means: of each, `value` is the point, and `release` holds it."""
+        return tuple(group.mean for group in self.estimates)
+
+    @property
+    def _means(self) -> tuple[Release, ...]:
+        return tuple(mean.release for mean in self.means)
+
+    @property
+    def ball(self) -> Ball:
+        """The public ball."""
+        return self.released[0].ball
+
+    @property
+    def privacy(self) -> Promise:
+        """What was promised to every unit: each is in one group, and each group keeps the whole promise."""
+        return self.released[0].privacy
+
+    @property
+    def private(self) -> bool:
+        """False if a seed or a generator was used."""
+        return all(release.private for release in self.released)
+
+    @property
+    def estimand(self) -> str:
+        """Which means are compared: "frechet" or "tangent"."""
+        return self.estimates[0].estimand
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class TwoSampleTest(Conclusion, format=FORMAT):
+class TwoSampleTest(MeansCompared, format=FORMAT):
     """A test of equal means of two groups, computed from a release of each.
 
     The populations are those of units clipped into the ball. From joint moments the means are those of coordinates at
@@ -75,32 +133,6 @@ class TwoSampleTest(Conclusion, format=FORMAT):
             )
         return one, two
 
-    @property
-    def ball(self) -> Ball:
-        """The public ball."""
-        return self.first.ball
-
-    @property
-    def privacy(self) -> Promise:
-        """What was promised to every unit: each is in one group, and each group keeps the whole promise."""
-        return self.first.privacy
-
-    @property
-    def private(self) -> bool:
-        """False if a seed or a generator was used."""
-        return self.first.private and self.second.private
-
-    @property
-    def means(self) -> tuple[ReleasedMean, ReleasedMean]:
-        """The two released means: of each, `value` is the point, and `release` holds it."""
-        one, two = self.estimates
-        return one.mean, two.mean
-
-    @property
-    def estimand(self) -> str:
-        """Which means are compared: "frechet" or "tangent"."""
-        return self.estimates[0].estimand
-
     # ---------------------------------------------------------------- the numbers
 
     @cached_property
@@ -117,22 +149,14 @@ class TwoSampleTest(Conclusion, format=FORMAT):
         joint = [group for group in self.estimates if isinstance(group, JointEstimate)]
         if joint:
             return joint[0].mean.drawn - joint[1].mean.drawn, combined(joint)
-        groups = [group for group in self.estimates if isinstance(group, Estimate)]
-        d = self.ball.frame.dim
-        apart = groups[0].mean.coordinates(base) - groups[1].mean.coordinates(base)
-        parts, most, noise, spread = [], [], np.zeros((d, d)), 0.0
-        for group in groups:
-            inner = group.mean.derivative(base)
-            parts.append((symmetrize(inner @ group.sampling @ inner.T), group.release.n))
-            most.append(symmetrize(inner @ group.sampling_at_most @ inner.T))
-            noise = noise + symmetrize(inner @ group.mean.noise @ inner.T)
+        one, two = (Located.about(group, base) for group in self.estimates if isinstance(group, Estimate))
+        noise = one.noise + two.noise
+        total = one.sampling + two.sampling + noise
+        free = degrees_of_freedom([(one.sampling, one.n), (two.sampling, two.n)], total)
+        if free > len(total) + 1:
             # The groups' noises are independent: their variances add up.
-            spread = math.hypot(spread, group.sampling_noise * float(np.linalg.norm(inner, 2)) ** 2)
-        total = parts[0][0] + parts[1][0] + noise
-        free = degrees_of_freedom(parts, total)
-        if free > d + 1:
-            return apart, NoisyCovariance(total, spread, free)
-        return apart, NoisyCovariance(most[0] + most[1] + noise, 0.0, math.inf)
+            return one.at - two.at, NoisyCovariance(total, math.hypot(one.hidden, two.hidden), free)
+        return one.at - two.at, NoisyCovariance(one.most + two.most + noise, 0.0, math.inf)
 
     @cached_property
     def _test(self) -> tuple[float, float]:
@@ -151,11 +175,6 @@ class TwoSampleTest(Conclusion, format=FORMAT):
     def p_value(self) -> float:
         """Probability of a statistic as large if the means were equal: the smallest size at which the test rejects."""
         return self._test[1]
-
-    @property
-    def rejects(self) -> bool:
-        """Whether equality is rejected at 1 - level."""
-        return self.p_value < 1 - self.level
 
     @property
     def distance(self) -> float:
@@ -220,10 +239,6 @@ class TwoSampleTest(Conclusion, format=FORMAT):
         return Parts.of(noise, sampling, float(np.trace(self._at_pooled[1])))
 
     # ---------------------------------------------------------------- for people and machines
-
-    @property
-    def _means(self) -> tuple[Release, ...]:
-        return tuple(mean.release for mean in self.means)
 
     @property
     def released(self) -> tuple[Release, ...]:

@@ -16,10 +16,12 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from dpmanifold._check import FloatArray
+from dpmanifold._check import Array, FloatArray
+from dpmanifold.inference.estimate import Estimate
 from dpmanifold.inference.hotelling import MANY, NoisyCovariance, degrees_of_freedom
 from dpmanifold.inference.joint import JointEstimate, combined
 from dpmanifold.inference.shrunk import ShrunkCovariance, free_of
+from dpmanifold.linalg import symmetrize
 
 # Below this many degrees of freedom an F variable has no variance, by which it is fitted.
 _FEWEST = 4.0
@@ -50,6 +52,17 @@ class Located(NamedTuple):
         one = np.eye(group.dim)
         noise, most = group.mean.scale**2 * one, group.most * one
         return Located(group.mean.drawn, noise, group.sampling, most, group.sampling_noise, group.release.n)
+
+    @staticmethod
+    def about(group: Estimate, base: Array) -> Located:
+        """Return a mean with a second moment about it, in coordinates at a base point of the frame."""
+        inner = group.mean.derivative(base)
+        noise, sampling, most = (
+            symmetrize(inner @ covariance @ inner.T)
+            for covariance in (group.mean.noise, group.sampling, group.sampling_at_most)
+        )
+        hidden = group.sampling_noise * float(np.linalg.norm(inner, 2)) ** 2
+        return Located(group.mean.coordinates(base), noise, sampling, most, hidden, group.release.n)
 
     @property
     def covariance(self) -> FloatArray:

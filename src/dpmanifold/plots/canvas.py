@@ -233,8 +233,8 @@ def caption(axes: Axes, text: str) -> None:
     axes.set_title(text, fontsize=8.5, color=INK, loc="left", pad=5, parse_math=False)
 
 
-def key(sheet: Figure, *panels: Axes) -> None:
-    """Explain the lines of some panels once, in rows between them and the footer.
+def keyed(sheet: Figure, *panels: Axes) -> Figure:
+    """Explain the lines of some panels once, in rows between them and the footer; returns the sheet.
 
     Examples
     --------
@@ -242,8 +242,7 @@ def key(sheet: Figure, *panels: Axes) -> None:
     >>> sheet = new_figure("A title", "", PUBLIC_NUMBERS, [])
     >>> axes = sheet.subplots()
     >>> _ = axes.plot([0, 1], label="a line")
-    >>> key(sheet, axes)
-    >>> [text.get_text() for text in sheet.legends[0].get_texts()]
+    >>> [text.get_text() for text in keyed(sheet, axes).legends[0].get_texts()]
     ['a line']
     """
     entries: dict[str, Any] = {}
@@ -251,7 +250,7 @@ def key(sheet: Figure, *panels: Axes) -> None:
         for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
             entries.setdefault(label, handle)
     if not entries:
-        return
+        return sheet
     height, columns = float(sheet.get_figheight()), _columns(list(entries))
     rows = math.ceil(len(entries) / columns)
     engine: Any = sheet.get_layout_engine()
@@ -264,6 +263,7 @@ def key(sheet: Figure, *panels: Axes) -> None:
         labelspacing=0.3, borderpad=0.2,
     )  # fmt: skip
     legend.set_in_layout(False)  # room was made for it above
+    return sheet
 
 
 def _columns(labels: list[str]) -> int:

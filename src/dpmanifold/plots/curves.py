@@ -70,8 +70,7 @@ def profile(result: Release | Calibration, ball: Ball | None = None) -> canvas.F
     axes.set_ylim(_SMALLEST, 1.5)
     axes.set_xlim(0, furthest)
     canvas.tidy(axes, "epsilon (log of the likelihood ratio)", "delta (probability)", grid="both")
-    canvas.key(figure, axes)
-    return figure
+    return canvas.keyed(figure, axes)
 
 
 def _read(result: object, ball: Ball | None) -> tuple[Calibration, Ball, Promise, Mark, list[str]]:

@@ -46,16 +46,14 @@ def sphere(result: Release | ConfidenceRegion, points: object = None) -> canvas.
     if not spread.is_stated:
         only = figure.subplots()
         _globe(only, spread, camera_on(spread.center), public)
-        canvas.key(figure, only)
-        return figure
+        return canvas.keyed(figure, only)
     left, right = figure.subplots(1, 2, width_ratios=[1.15, 1])
     camera = camera_on(ball.center)
     _globe(left, spread, camera, public)
     _close_up(right, spread, camera, public)
     canvas.caption(left, "the whole sphere")
     canvas.caption(right, "close up")
-    canvas.key(figure, left, right)
-    return figure
+    return canvas.keyed(figure, left, right)
 
 
 def camera_on(center: Array) -> Camera:

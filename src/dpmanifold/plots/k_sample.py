@@ -49,8 +49,7 @@ def groups(result: KSampleTest) -> canvas.Figure:
     plane, distances = figure.subplots(1, 2, width_ratios=[1.15, 1])
     _regions(plane, result)
     _distances(distances, result)
-    canvas.key(figure, plane, distances)
-    return figure
+    return canvas.keyed(figure, plane, distances)
 
 
 def _regions(axes: canvas.Axes, result: KSampleTest) -> None:

@@ -61,8 +61,7 @@ def shape(result: Release | ConfidenceRegion, *, closed: bool = True, links: obj
     axes.set_aspect("equal")
     axes.margins(0.1)
     canvas.tidy(axes, "x (shape scaled to unit size)", "y", grid="both")
-    canvas.key(figure, axes)
-    return figure
+    return canvas.keyed(figure, axes)
 
 
 def outline(count: int, closed: bool = True) -> npt.NDArray[np.int64]:

@@ -47,8 +47,7 @@ def classes(result: LinearDiscriminant) -> canvas.Figure:
     else:
         _plane(plane, result, drawn)
     _counts(counts, result, drawn)
-    canvas.key(figure, plane, counts)
-    return figure
+    return canvas.keyed(figure, plane, counts)
 
 
 def _color(number: int) -> str:

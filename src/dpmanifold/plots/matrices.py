@@ -48,8 +48,7 @@ def matrix(result: Release | ConfidenceRegion) -> canvas.Figure:
     value = point_of(result)
     _heat_map(figure, left, value)
     _spectrum(right, np.linalg.eigvalsh(value)[::-1], away)
-    canvas.key(figure, right)
-    return figure
+    return canvas.keyed(figure, right)
 
 
 def _heat_map(figure: canvas.Figure, axes: canvas.Axes, values: FloatArray) -> None:

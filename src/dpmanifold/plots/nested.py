@@ -47,5 +47,4 @@ def balls(result: Release) -> canvas.Figure:
     axes.set_aspect("equal")
     axes.margins(0.06)
     canvas.tidy(axes, "distance", "distance", grid="both")
-    canvas.key(figure, axes)
-    return figure
+    return canvas.keyed(figure, axes)

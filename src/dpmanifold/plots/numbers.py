@@ -48,8 +48,7 @@ def vector(result: Release) -> canvas.Figure:
     if len(places) <= _MOST_LABELS:
         axes.set_xticks(places)
     canvas.tidy(axes, "number", statistic.words, grid="y")
-    canvas.key(figure, axes)
-    return figure
+    return canvas.keyed(figure, axes)
 
 
 def table(result: Release) -> canvas.Figure:

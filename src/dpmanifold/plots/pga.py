@@ -62,8 +62,7 @@ def components(result: PrincipalComponents, *, links: object = None) -> canvas.F
         picture, _coordinates
     )
     key = drawn(rest, result, count, **({"links": links} if picture == "shape" else {}))
-    canvas.key(figure, key)
-    return figure
+    return canvas.keyed(figure, key)
 
 
 def _words(result: PrincipalComponents) -> str:

@@ -60,8 +60,7 @@ def tangent(result: ConfidenceRegion | Release, axes: tuple[int, int] = (0, 1)) 
     panel = figure.subplots()
     if d == 1:
         _line(panel, spread)
-        canvas.key(figure, panel)
-        return figure
+        return canvas.keyed(figure, panel)
     basis = np.linalg.eigh(spread.shape)[1][:, ::-1][:, [first, second]]
     limit = _plane(panel, spread, basis)
     x, y = "distance along the longest axis", "along the second longest"  # which must fit beside the panel
@@ -72,8 +71,7 @@ def tangent(result: ConfidenceRegion | Release, axes: tuple[int, int] = (0, 1)) 
     canvas.square(panel, limit)
     panel.locator_params(nbins=_TICKS)
     canvas.tidy(panel, x, y, grid="both")
-    canvas.key(figure, panel)
-    return figure
+    return canvas.keyed(figure, panel)
 
 
 def _plane(panel: canvas.Axes, spread: Spread, basis: FloatArray) -> float:

@@ -55,8 +55,7 @@ def plan(result: Plan) -> canvas.Figure:
         _scales(axes, rows)
     else:
         _bars(axes, rows, result.ball.radius)
-    canvas.key(figure, axes)
-    return figure
+    return canvas.keyed(figure, axes)
 
 
 def _scales(axes: canvas.Axes, rows: list[PlanRow]) -> None:
@@ -157,5 +156,4 @@ def plan_curve(ball: Ball, privacy: Promise, n_values: Sequence[int] | npt.NDArr
     if low < ball.radius < high:
         axes.axhline(ball.radius, color=canvas.BALL, linewidth=1.2, linestyle="--", label="radius of the ball")
     canvas.tidy(axes, "number of units", "expected error (distance)", grid="both")
-    canvas.key(figure, axes)
-    return figure
+    return canvas.keyed(figure, axes)

@@ -60,8 +60,7 @@ def product(result: Release) -> canvas.Figure:
         draw_grid(figure, above, grid)
         above.axis("off")
     _chart(axes, away, noise, drawn)
-    canvas.key(figure, axes)
-    return figure
+    return canvas.keyed(figure, axes)
 
 
 def _away(release: Release, space: Product, point: Array) -> FloatArray:

@@ -40,8 +40,7 @@ def interval(result: VarianceInterval | Release) -> canvas.Figure:
         panel, made_of = figure.subplots(2, 1, height_ratios=[1.5, 1])
         _range(panel, result.low, result.value, result.high, level, result.ball.effective_radius**2, _VARIANCE)
         parts(made_of, result.parts, "what the squared width is made of")
-        canvas.key(figure, panel, made_of)
-        return figure
+        return canvas.keyed(figure, panel, made_of)
     if not isinstance(result, Release) or result.definition.kind is not Kind.NUMBER:
         got = f"the release of a {result.statistic}" if isinstance(result, Release) else shown(result)
         raise InvalidArgumentError(
@@ -55,8 +54,7 @@ def interval(result: VarianceInterval | Release) -> canvas.Figure:
     figure = canvas.released(what.partition(" (")[0], words, [result], 2.5)
     panel = figure.subplots()
     _range(panel, max(least, value - away), value, value + away, level, most, what)
-    canvas.key(figure, panel)
-    return figure
+    return canvas.keyed(figure, panel)
 
 
 def _range(axes: canvas.Axes, low: float, value: float, high: float, label: str, most: float, what: str) -> None:

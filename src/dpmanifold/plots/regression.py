@@ -58,8 +58,7 @@ def regression(result: GeodesicRegression) -> canvas.Figure:
         _OWN[picture](figure, figure.add_subplot(grid[:, 0]), result)
         along, across = figure.add_subplot(grid[0, 1]), figure.add_subplot(grid[1, 1])
     _ways(along, across, result)
-    canvas.key(figure, along)
-    return figure
+    return canvas.keyed(figure, along)
 
 
 def _values(result: GeodesicRegression, count: int) -> FloatArray:

@@ -38,8 +38,7 @@ def draw_mean(result: Release | ConfidenceRegion) -> canvas.Figure:
     if k == 2:
         axes = figure.subplots()
         _outline(axes, spread, (0, 1))
-        canvas.key(figure, axes)
-        return figure
+        return canvas.keyed(figure, axes)
     panels = figure.subplots(2, 2)
     _solid(panels[0, 0], spread.center, spread.what)
     shadows = panels.ravel()[1:]
@@ -49,8 +48,7 @@ def draw_mean(result: Release | ConfidenceRegion) -> canvas.Figure:
     limit = max(axes.get_xlim()[1] for axes in shadows)
     for axes in shadows:  # one scale, or the smallest shadow would look as large as the others
         canvas.square(axes, limit)
-    canvas.key(figure, panels[0, 1])
-    return figure
+    return canvas.keyed(figure, panels[0, 1])
 
 
 def _solid(axes: canvas.Axes, matrix: FloatArray, what: str) -> None:

@@ -49,8 +49,7 @@ def test(result: TwoSampleTest) -> canvas.Figure:
     _regions(plane, result)
     _distance(distance, result)
     parts(made_of, result.parts, "what the variance is made of")
-    canvas.key(figure, plane, distance, made_of)
-    return figure
+    return canvas.keyed(figure, plane, distance, made_of)
 
 
 def _regions(axes: canvas.Axes, result: TwoSampleTest) -> None:

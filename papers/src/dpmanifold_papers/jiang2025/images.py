@@ -170,8 +170,7 @@ class Images(Experiment):
                 canvas.caption(axes, f"class {number}, {_METHODS[who]}")
                 canvas.tidy(axes, "axis", "eigenvalue", grid="both")
                 axes.label_outer()
-        canvas.key(figure, *panels.ravel())
-        return figure
+        return canvas.keyed(figure, *panels.ravel())
 
 
 _QUANTITIES = ("lambda 1", "lambda 2", "lambda 3", "share", "radius", "volume", "distance")

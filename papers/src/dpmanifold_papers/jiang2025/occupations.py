@@ -194,8 +194,7 @@ class Occupations(Experiment):
                 axes.set_aspect("equal")
                 canvas.tidy(axes, "longitude", f"mu = {mu:g}, latitude", grid="both")
                 axes.label_outer()
-        canvas.key(figure, *panels.ravel())
-        return figure
+        return canvas.keyed(figure, *panels.ravel())
 
 
 def _draws(samples: dict[str, Array], number: int, rng: np.random.Generator) -> list[Row]:

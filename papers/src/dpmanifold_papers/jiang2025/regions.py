@@ -91,8 +91,7 @@ class Regions(Experiment):
             canvas.caption(axes, f"mu = {mu:g}")
             canvas.tidy(axes, "distance", "distance", grid="both")
             axes.locator_params(axis="x", nbins=3)
-        canvas.key(figure, *panels)
-        return figure
+        return canvas.keyed(figure, *panels)
 
 
 def _row(repetition: int, mu: float, who: str, shape: FloatArray, truth: FloatArray) -> Row:

@@ -209,8 +209,7 @@ class Coverage(Experiment):
         canvas.caption(right, "coverage of 95 % regions" if self.what == "mean" else "coverage of 95 % intervals")
         canvas.tidy(left, "mu", f"mean distance / {self.unit:g}", grid="both")
         canvas.tidy(right, "mu", "coverage", grid="both")
-        canvas.key(figure, left, right)
-        return figure
+        return canvas.keyed(figure, left, right)
 
     def _draw(self, axes: Axes, rows: list[Row], number: str, paper: FloatArray, unit: float) -> None:
         axes.set_xscale("log")

@@ -108,8 +108,7 @@ class _Sensitivity(Experiment):
         axes.set_yscale("log")
         axes.set_ylim(bottom=min(r["shift"] for r in by["sharp",]) / 100)
         canvas.tidy(axes, "sample size n", "distance between the two means", grid="y")
-        canvas.key(figure, axes)
-        return figure
+        return canvas.keyed(figure, axes)
 
 
 class SphereSensitivity(_Sensitivity):

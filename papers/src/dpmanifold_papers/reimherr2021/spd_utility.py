@@ -130,8 +130,7 @@ class SPDUtility(Experiment):
         right.plot([20, 40], [0.25, 0.25], color=canvas.BLACK, linewidth=3, label="the paper: about 25 %")
         right.set_xlim(0, 220)
         canvas.tidy(right, "sample size n", "share not positive definite", grid="y")
-        canvas.key(figure, left, right)
-        return figure
+        return canvas.keyed(figure, left, right)
 
 
 def _error(draws: FloatArray, means: FloatArray) -> Row:

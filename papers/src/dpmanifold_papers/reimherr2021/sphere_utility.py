@@ -115,8 +115,7 @@ class SphereUtility(Experiment):
         canvas.tidy(left, "sample size n", "mean error", grid="y")
         right.set_ylim(bottom=0)
         canvas.tidy(right, "sample size n", "n times mean error", grid="y")
-        canvas.key(figure, left)
-        return figure
+        return canvas.keyed(figure, left)
 
 
 def _error(draws: Array, means: Array) -> Row:

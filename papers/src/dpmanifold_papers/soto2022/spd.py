@@ -95,8 +95,7 @@ class KNGMatrices(Experiment):
             sim.band(axes, by[method,], color, label, style)
         axes.set_yscale("log")
         canvas.tidy(axes, "sample size n", "mean error", grid="y")
-        canvas.key(figure, axes)
-        return figure
+        return canvas.keyed(figure, axes)
 
 
 def scales(n: int) -> dict[str, float]:

@@ -120,8 +120,7 @@ class KNGSphere(Experiment):
             canvas.tidy(axes, "sample size n", "n times mean error" if rule == "printed" else "", grid="y")
             canvas.caption(axes, title)
             axes.set_ylim(bottom=0)
-        canvas.key(figure, panels[0])
-        return figure
+        return canvas.keyed(figure, panels[0])
 
 
 def scales(n: int, rule: str) -> dict[str, float]:

@@ -127,8 +127,7 @@ class Bound(Experiment):
         axes.tick_params(axis="x", labelsize=7, labelrotation=35)
         for text in axes.get_xticklabels():
             text.set_horizontalalignment("right")
-        canvas.key(figure, axes)
-        return figure
+        return canvas.keyed(figure, axes)
 
 
 def _ratios(rows: list[Row]) -> list[str]:

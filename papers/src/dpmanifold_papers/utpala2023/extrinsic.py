@@ -128,8 +128,7 @@ class SyntheticExtrinsic(_Simulated):
                 curve(panel, some, "k", "share", f"epsilon = {epsilon:g}", canvas.INK, style)
             canvas.tidy(panel, "size k", "share not SPD", grid="y")
             canvas.caption(panel, label.replace(" sensitivity", ""))
-        canvas.key(figure, axes[0], axes[4])
-        return figure
+        return canvas.keyed(figure, axes[0], axes[4])
 
 
 def _error_table(rows: list[Row]) -> ResultTable:

@@ -110,8 +110,7 @@ class Images(Experiment):
             heading = f"{name} {label}, N = {mine[0]['n']}"
             log_panel(panel, heading, "epsilon", "log-Euclidean error" if first else "", (0.1, 0.5, 0.9))
             panel.set_title(heading, fontsize=6.5, loc="left")
-        canvas.key(figure, *axes)
-        return figure
+        return canvas.keyed(figure, *axes)
 
 
 class _Bench:

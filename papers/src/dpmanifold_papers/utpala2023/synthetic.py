@@ -124,8 +124,7 @@ class SyntheticK(_Simulated):
             for label, (color, style) in LINES.items():
                 curve(panel, [row for row in mine if row["mechanism"] == label], "k", "error", label, color, style)
             log_panel(panel, f"epsilon = {epsilon:g}", "size k of the matrices", "log-Euclidean error", SIZES)
-        canvas.key(figure, *axes)
-        return figure
+        return canvas.keyed(figure, *axes)
 
 
 def _gap_table(rows: list[Row]) -> ResultTable:
@@ -228,5 +227,4 @@ class SyntheticDelta(_Simulated):
                 some = [row for row in mine if row["mechanism"] == ANALYTIC.label and row["delta"] == delta]
                 curve(panel, some, "k", "error", f"tangent Gaussian, delta = {delta:g}", color, style)
             log_panel(panel, f"epsilon = {epsilon:g}", "size k of the matrices", "log-Euclidean error", SIZES)
-        canvas.key(figure, *axes)
-        return figure
+        return canvas.keyed(figure, *axes)

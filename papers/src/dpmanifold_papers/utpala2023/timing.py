@@ -194,8 +194,7 @@ class Timing(Experiment):
         right.set_xticks(list(SIZES[::2]))
         canvas.tidy(right, "size k of the matrices", "error / error of the law", grid="y")
         canvas.caption(right, "is it the law that was promised?")
-        canvas.key(figure, left, right)
-        return figure
+        return canvas.keyed(figure, left, right)
 
 
 def _measure(task: Task) -> list[Row]:
