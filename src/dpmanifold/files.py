@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Files that are written whole or not at all, and what is closed at the end."""
 
 from __future__ import annotations
 
@@ -9,12 +9,35 @@ import pathlib
 import sys
 import tempfile
 from collections.abc import Iterator
-from typing import IO, Any
+from typing import IO, Any, Self
 
 if sys.platform == "darwin":
     import fcntl
 
 _NOT_FOR_FOLDERS = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)  # what file systems answer that cannot
+
+
+class Closable:
+    """What is open until it is closed, at the end of a `with` block at the latest."""
+
+    def close(self) -> None:
+        """Close what is open."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self.close()
+
+
+@contextlib.contextmanager
+def closed_if_it_fails(thing: Any) -> Iterator[None]:
+    """Close what was opened where the block, which makes it ready for others, raises anything."""
+    try:
+        yield
+    except BaseException:
+        thing.close()
+        raise
 
 
 @contextlib.contextmanager

@@ -32,6 +32,7 @@ from dpmanifold.engines.base import Engine, Held
 from dpmanifold.engines.remote import Outcome, Sealed, checked, run, total_of, unsealed
 from dpmanifold.engines.sameness import Sameness
 from dpmanifold.errors import ClusterError, InvalidArgumentError
+from dpmanifold.files import Closable
 from dpmanifold.progress import bar
 
 T = TypeVar("T")
@@ -81,7 +82,7 @@ def _interrupts_blocked() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-class DaskEngine(Engine):
+class DaskEngine(Closable, Engine):
     """The workers of a Dask cluster.
 
     Workers, the scheduler and this process need the same versions of dpmanifold and numpy, and processors that round
@@ -176,12 +177,6 @@ class DaskEngine(Engine):
         engine = cls(client)
         engine._closing.enter_context(client)
         return engine
-
-    def __enter__(self) -> DaskEngine:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close what this engine started: its workers, its client; not a client that was given."""

@@ -119,13 +119,9 @@ class Audit:
         """Whether no fault was found."""
         return not self.faults
 
-    def with_faults(self, faults: Iterable[str]) -> Audit:
-        """Return the same audit with faults that were found around the entries."""
-        return replace(self, faults=(*self.faults, *faults))
-
-    def with_notes(self, notes: Iterable[str]) -> Audit:
-        """Return the same audit with notes about what is around the entries."""
-        return replace(self, notes=(*self.notes, *notes))
+    def with_more(self, faults: Iterable[str], notes: Iterable[str] = ()) -> Audit:
+        """Return the same audit with what was found around the entries."""
+        return replace(self, faults=(*self.faults, *faults), notes=(*self.notes, *notes))
 
     def facts(self) -> list[tuple[str, str]]:
         """Names and texts to show."""

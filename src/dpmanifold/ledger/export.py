@@ -135,7 +135,7 @@ def verify_export(path: str | os.PathLike[str], witness: Lines | None = None) ->
         wrong.append(f"the export says that it has {header.get('entries')} entries, and has {found.entries:,}.")
     if header.get("head") != (found.head or BEFORE_ALL):
         wrong.append("the last entry of the export is not the one that its first line names.")
-    return found.with_faults(wrong)
+    return found.with_more(wrong)
 
 
 def _lines(path: pathlib.Path) -> Iterator[str]:

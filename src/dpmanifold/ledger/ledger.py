@@ -11,6 +11,7 @@ from typing import Any, TypeVar, final
 
 from dpmanifold._check import positive_int, shown
 from dpmanifold.errors import InvalidArgumentError, LedgerError
+from dpmanifold.files import Closable, closed_if_it_fails
 from dpmanifold.ledger.auditing import Audit, audited
 from dpmanifold.ledger.chain import Reader, Writer
 from dpmanifold.ledger.entries import Entry, now, promise_from_body, promise_to_body
@@ -29,7 +30,6 @@ from dpmanifold.ledger.witness import Witness
 from dpmanifold.privacy import Promise
 from dpmanifold.privacy.accounts import checked_text
 from dpmanifold.privacy.promises import as_promise
-from dpmanifold.storage.database import closed_if_it_fails
 from dpmanifold.storage.filesystems import same_volume
 
 T = TypeVar("T")
@@ -44,7 +44,7 @@ _TOGETHER = (
 
 
 @final
-class Ledger:
+class Ledger(Closable):
     """What was spent of the privacy of populations: over scripts, crashes, colleagues and years.
 
     Opened, or made where there is nothing. Threads may share it. After a fork the child makes connections of its own.
@@ -295,9 +295,9 @@ class Ledger:
             f"the trigger {name} is missing, or is not the one that the ledger made: entries could be changed."
             for name in self.store.broken_guards()
         ]
-        found = audited(self.id, entries(), kept.get, lines).with_faults([*misfiled, *guards])
         together = not self._places.is_address and same_volume(self.where, self.witness.path)
-        return found.with_notes([_TOGETHER] if together else [])
+        found = audited(self.id, entries(), kept.get, lines)
+        return found.with_more([*misfiled, *guards], [_TOGETHER] if together else [])
 
     def reconcile(self, reason: str) -> Reconciled:
         """Have the database take back what only its witness remembers: after a backup was put back, for one.
@@ -379,12 +379,6 @@ class Ledger:
     def close(self) -> None:
         """Close what is open. A ledger that is used again opens it again."""
         self.store.close()
-
-    def __enter__(self) -> Ledger:
-        return self
-
-    def __exit__(self, *problem: object) -> None:
-        self.close()
 
     def __copy__(self) -> Ledger:
         return self

@@ -11,10 +11,10 @@ from sqlalchemy import Connection, Row, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from dpmanifold.errors import InvalidArgumentError, LedgerError
-from dpmanifold.ledger.migrations import refuse_newer, revision_of, upgrade
+from dpmanifold.files import closed_if_it_fails
+from dpmanifold.ledger.migrations import revision_of, upgrade
 from dpmanifold.ledger.schema import REVISION
 from dpmanifold.ledger.stores import PATIENCE, Held, Store
-from dpmanifold.storage.database import closed_if_it_fails
 from dpmanifold.storage.forks import abandon, no_fork
 from dpmanifold.storage.postgres import PostgresDatabase, lock_number
 
@@ -84,7 +84,6 @@ class PostgresStore(PostgresDatabase, Store):
                 f"there is no ledger in {self.name}. Make it, as the role that shall own it: dpm ledger create, or "
                 "Ledger.create(where, witness=..., writer=...)."
             )
-        refuse_newer(revision)
         if revision != REVISION:
             with self._owning() as connection:
                 upgrade(connection)

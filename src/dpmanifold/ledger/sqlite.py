@@ -11,7 +11,7 @@ import sys
 from typing import final
 
 from dpmanifold.errors import InvalidArgumentError, LedgerError
-from dpmanifold.ledger.migrations import refuse_newer, refuse_others, revision_of, upgrade
+from dpmanifold.ledger.migrations import refuse_others, revision_of, upgrade
 from dpmanifold.ledger.schema import REVISION
 from dpmanifold.ledger.stores import PATIENCE, Held, Store
 from dpmanifold.storage.filesystems import network_of
@@ -59,8 +59,6 @@ class SqliteStore(SqliteDatabase, Store):
         with self.in_plain_words():
             with self.reading() as connection:
                 revision = revision_of(connection)
-            if revision is not None:
-                refuse_newer(revision)
             if revision != REVISION:
                 with self.writing() as connection:
                     upgrade(connection)

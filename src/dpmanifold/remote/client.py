@@ -14,6 +14,7 @@ import numpy as np
 from dpmanifold._check import shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.files import Closable
 from dpmanifold.mechanisms import Mechanism
 from dpmanifold.privacy import Promise, promise_from_dict
 from dpmanifold.privacy.promises import as_promise
@@ -87,7 +88,7 @@ def connect(url: str, token: str | None = None, *, ca: str | os.PathLike[str] | 
     return Client(Transport(where, found, ca if ca is not None else stored))
 
 
-class Client(PrivateCalls):
+class Client(Closable, PrivateCalls):
     """What one account may do at a service. Made by :func:`dpmanifold.connect`; threads may share it.
 
     The private calls have the library's names without `private_`, and return what the library's own calls return: a
@@ -350,12 +351,6 @@ class Client(PrivateCalls):
     def close(self) -> None:
         """Let go of connections."""
         self._transport.close()
-
-    def __enter__(self) -> Client:
-        return self
-
-    def __exit__(self, *problem: object) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"Client({self.url!r})"

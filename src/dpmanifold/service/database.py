@@ -12,7 +12,7 @@ import secrets
 import sqlite3
 import threading
 from collections.abc import Iterator
-from typing import Any, Self, final
+from typing import Any, final
 
 from sqlalchemy import Connection, Executable, inspect, select
 from sqlalchemy.exc import InterfaceError, InternalError, OperationalError
@@ -20,6 +20,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from dpmanifold._check import shown
 from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.files import Closable
 from dpmanifold.service import events, tables
 from dpmanifold.service.errors import Unavailable
 from dpmanifold.storage.database import Database as AnyDatabase
@@ -34,7 +35,7 @@ _MODE = 0o660  # password hashes are in it: not for everybody. Web and worker ma
 
 
 @final
-class Database:
+class Database(Closable):
     """The service's tables.
 
     Threads may use it at the same time, and after a fork the child makes connections of its own. What the database
@@ -62,12 +63,6 @@ class Database:
         self._database = _opened(os.fspath(where))
         self.name = self._database.name
         self._own = threading.local()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *problem: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close what is open. It is opened again when it is needed."""

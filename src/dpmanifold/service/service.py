@@ -5,6 +5,7 @@ from __future__ import annotations
 import pathlib
 from typing import TYPE_CHECKING, final
 
+from dpmanifold.files import Closable
 from dpmanifold.ledger import Ledger
 from dpmanifold.service.accounts import Accounts, Actor
 from dpmanifold.service.credentials import Logins, Tokens
@@ -20,7 +21,7 @@ PRINCIPAL = "service"
 
 
 @final
-class Service:
+class Service(Closable):
     """What the web process and the worker share; neither holds anything that the other does not read from disk.
 
     Parameters
@@ -73,9 +74,3 @@ class Service:
         """Close what is open."""
         self.ledger.close()
         self.database.close()
-
-    def __enter__(self) -> Service:
-        return self
-
-    def __exit__(self, *problem: object) -> None:
-        self.close()

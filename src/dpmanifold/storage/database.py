@@ -5,35 +5,18 @@ from __future__ import annotations
 import contextlib
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from typing import Protocol, Self
 
 from sqlalchemy import Connection, Engine
 
+from dpmanifold.files import Closable
 from dpmanifold.storage.forks import abandon
 
 
-class Closable(Protocol):
-    """What can be closed."""
-
-    def close(self) -> None:
-        """Close it."""
-
-
-@contextlib.contextmanager
-def closed_if_it_fails(thing: Closable) -> Iterator[None]:
-    """Close what was opened where the block, which makes it ready for others, raises anything."""
-    try:
-        yield
-    except BaseException:
-        thing.close()
-        raise
-
-
-class Database(ABC):
+class Database(Closable, ABC):
     """A database, of which every process has connections of its own.
 
-    Threads may use it at the same time. After a fork the child makes connections of its own.
+    Threads may use it at the same time. After a fork the child makes connections of its own. What was closed is opened
+    again when it is needed.
 
     Parameters
     ----------
@@ -56,16 +39,6 @@ class Database(ABC):
     @abstractmethod
     def writing(self) -> contextlib.AbstractContextManager[Connection]:
         """Open a transaction that no other one writes beside; the caller commits it, and then it is on the disk."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Close what is open. It is opened again when it is needed."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *problem: object) -> None:
-        self.close()
 
     @property
     def engine(self) -> Engine:

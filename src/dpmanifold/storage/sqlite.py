@@ -15,7 +15,8 @@ from typing import TypeVar, final
 from sqlalchemy import Connection, Engine, NullPool, create_engine, event
 from sqlalchemy.exc import OperationalError
 
-from dpmanifold.storage.database import Database, closed_if_it_fails
+from dpmanifold.files import closed_if_it_fails
+from dpmanifold.storage.database import Database
 from dpmanifold.storage.forks import Forkable, no_fork
 
 T = TypeVar("T")

@@ -27,24 +27,24 @@ def upgrade(connection: Connection) -> None:
 
 
 def revision_of(connection: Connection) -> str | None:
-    """Return which step the tables are at; None where the database is empty; a LedgerError where it is no ledger."""
+    """Return which step the tables are at; None where the database is empty.
+
+    A LedgerError where it is no ledger, or of a version of the library that is newer than this one.
+    """
     names = set(inspect(connection).get_table_names())
     if not names:
         return None
     refuse_others(names)
-    return str(connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one())
+    revision = str(connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one())
+    if revision > REVISION:
+        raise LedgerError(
+            f"the ledger's tables are of version {revision}, and this version of dpmanifold knows them up to "
+            f"{REVISION}. Upgrade dpmanifold."
+        )
+    return revision
 
 
 def refuse_others(names: set[str]) -> None:
     """Refuse a database with tables of something else."""
     if not {"alembic_version", entries.name} <= names:
         raise LedgerError("the database has tables, and they are not those of a ledger. Give an empty one.")
-
-
-def refuse_newer(revision: str) -> None:
-    """Refuse tables of a version of the library that is newer than this one."""
-    if revision > REVISION:
-        raise LedgerError(
-            f"the ledger's tables are of version {revision}, and this version of dpmanifold knows them up to "
-            f"{REVISION}. Upgrade dpmanifold."
-        )
