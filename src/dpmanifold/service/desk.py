@@ -18,7 +18,6 @@ from dpmanifold.privacy.accounts import Order, checked_text
 from dpmanifold.privacy.amounts import Amount, as_promise_down, in_words, left_of
 from dpmanifold.result import Result
 from dpmanifold.service import events, tables
-from dpmanifold.service.auditing import Auditing
 from dpmanifold.service.credentials import TokenView
 from dpmanifold.service.errors import Conflict, NotFound, TooMany
 from dpmanifold.service.ordering import Asking, Ref, asking, pay, refuse_negligible, terms_of
@@ -38,7 +37,7 @@ UNDER_WAY = ("waiting", "asked", "paid")
 
 
 @final
-class Desk(Stewardship, Auditing):
+class Desk(Stewardship):
     """A desk for whoever has signed in.
 
     What is not for this person raises the same error as what does not exist. Planning touches public numbers alone and

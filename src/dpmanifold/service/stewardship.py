@@ -1,8 +1,10 @@
-"""What a steward does: populations, caps, grants, registrations, decisions on what was asked. All is logged."""
+"""What stewards do, and auditors read: populations, caps, grants, registrations, decisions, audits. All is logged."""
 
 from __future__ import annotations
 
 import json
+import pathlib
+import tempfile
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,16 +12,27 @@ from sqlalchemy import Row, delete, insert, select, update
 
 from dpmanifold._check import shown
 from dpmanifold.errors import BudgetError, InvalidArgumentError, Message, joined, message_from_record
+from dpmanifold.ledger.auditing import Totals
 from dpmanifold.ledger.population import Grant, Population, checked_label
 from dpmanifold.privacy import Promise
 from dpmanifold.privacy.accounts import checked_text
 from dpmanifold.privacy.amounts import cost_of, in_words
 from dpmanifold.service import events, tables
+from dpmanifold.service.accounts import AccountView
 from dpmanifold.service.errors import Conflict, NotFound
 from dpmanifold.service.ordering import asked_before, pay, population_named
 from dpmanifold.service.person import ANALYST, AUDITOR, LIGHT, NOTHING, STEWARD, Person
 from dpmanifold.service.schedule import is_paused, refuse_paused, resume
-from dpmanifold.service.views import DataSetView, GrantView, PopulationView, RegistrationView, ReleaseView, share_of
+from dpmanifold.service.views import (
+    AuditView,
+    DataSetView,
+    EventView,
+    GrantView,
+    PopulationView,
+    RegistrationView,
+    ReleaseView,
+    share_of,
+)
 
 REQUEST = {
     "path": None, "space": None, "size": None, "units": None, "radius": None, "center": None, "source": "",
@@ -33,7 +46,7 @@ _LONGEST_NOTE = 2000
 
 
 class Stewardship(Person):
-    """The steward's part of a desk. For an analyst there is nothing here; an auditor may read it."""
+    """The part of a desk for stewards, and for auditors who read. For an analyst there is nothing here."""
 
     def populations(self) -> list[PopulationView]:
         """Return all populations, with grants and data sets."""
@@ -232,6 +245,42 @@ class Stewardship(Person):
             events.record(connection, "release-refused", self.actor.name, release=row.id, analyst=row.account,
                           reason=words)  # fmt: skip
 
+    # ---------------------------------------------------------------- audits
+
+    def audit(self) -> AuditView:
+        """Look at every entry of the ledger, its witness, and every line of the audit log."""
+        self.require(AUDITOR, STEWARD)
+        found = self.service.ledger.audit()
+        faults = events.verify(self.service.database)
+        return AuditView(
+            ok=found.ok and not faults,
+            entries=found.entries,
+            head=found.head,
+            faults=list(found.faults),
+            event_faults=faults,
+            notes=[*found.notes, *_recovered(found.populations)],
+            populations={name: totals.to_dict() for name, totals in found.populations.items()},
+        )
+
+    def events(self, after: int = 0, limit: int = 100) -> list[EventView]:
+        """Return a page of the audit log, from behind a number on."""
+        self.require(AUDITOR)
+        page = events.page(self.service.database, after, max(1, min(limit, 1000)))
+        return [EventView(one.seq, one.at, one.kind, one.who, dict(one.facts)) for one in page]
+
+    def accounts(self) -> list[AccountView]:
+        """Return all accounts, without passwords."""
+        self.require(AUDITOR)
+        return self.service.accounts.listed()
+
+    def export(self) -> bytes:
+        """Return the ledger as JSON lines, which `dpm ledger verify-export` checks."""
+        self.require(AUDITOR)
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "ledger.jsonl"
+            self.service.ledger.export(path)
+            return path.read_bytes()
+
     # ---------------------------------------------------------------- views
 
     def _log(self, kind: str, **facts: str | int) -> None:
@@ -282,3 +331,13 @@ def _registration(row: Row[Any]) -> RegistrationView:
 def _message(stored: str) -> Message:
     """Return what a worker has said of a registration."""
     return joined(map(message_from_record, json.loads(stored))) if stored else Message("")
+
+
+def _recovered(populations: Mapping[str, Totals]) -> list[str]:
+    """Say which spends the database had forgotten: it was put back from a backup."""
+    return [
+        f"{totals.recovered} of the spends of {name} were recovered from the witness, after the ledger had been put "
+        "back from a backup; what they released is lost. Why it was put back stands in the export."
+        for name, totals in populations.items()
+        if totals.recovered
+    ]

@@ -1,4 +1,4 @@
-"""One's own account: tokens for programs, and the password."""
+"""Signing in and out, and one's own account: tokens for programs, and the password."""
 
 from __future__ import annotations
 
@@ -6,11 +6,24 @@ from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.service.errors import NotSignedIn, TooMany
 from dpmanifold.service.web.pages.showing import Problem, show, tried, whole_in
-from dpmanifold.service.web.sessions import desk, form, see_other, service_of, sign_in, signed_in
+from dpmanifold.service.web.security import address
+from dpmanifold.service.web.sessions import (
+    current,
+    desk,
+    form,
+    local_path,
+    see_other,
+    service_of,
+    sign_in,
+    sign_out,
+    signed_in,
+    start_page,
+)
+from dpmanifold.service.web.sessions import start_form as typed_before
 
 _DONE = {
     "password": "The password is changed. Other logins have ended, and all tokens are revoked.",
@@ -66,9 +79,35 @@ def change_password(request: Request) -> Response:
     return sign_in(request, actor, "/account?done=password")
 
 
-ROUTES = [
-    Route("/account", account, methods=["GET"]),
-    Route("/account/tokens", make_token, methods=["POST"]),
-    Route("/account/tokens/{token}/revoke", revoke_token, methods=["POST"]),
-    Route("/account/password", change_password, methods=["POST"]),
-]
+def login(request: Request) -> Response:
+    """Show the sign-in page; whoever is signed in goes on."""
+    target = local_path(request.query_params.get("next"))
+    if current(request) is not None:
+        return see_other(target)
+    return _door(request, target)
+
+
+def _door(request: Request, target: str, problem: Problem | None = None, name: str = "") -> Response:
+    return show(
+        request, "login.html", problem=problem, render=start_page, title="Sign in", next=target, typed={"name": name}
+    )
+
+
+def enter(request: Request) -> Response:
+    """Sign somebody in."""
+    fields = typed_before(request)
+    name, target = fields.get("name", "").strip(), local_path(fields.get("next"))
+    try:
+        actor = service_of(request).accounts.signed(name, fields.get("password", ""), address(request))
+    except (NotSignedIn, TooMany) as problem:
+        response = _door(request, target, Problem(str(problem), problem.status), name[:64])
+        if isinstance(problem, TooMany):
+            response.headers["retry-after"] = str(max(1, problem.retry_after))
+        return response
+    return sign_in(request, actor, target)
+
+
+def leave(request: Request) -> Response:
+    """Sign out."""
+    form(request)
+    return sign_out(request)

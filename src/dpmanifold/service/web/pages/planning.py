@@ -10,7 +10,6 @@ from typing import Any, final
 from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from dpmanifold.privacy import cautions, in_plain_words
 from dpmanifold.service.desk import Desk
@@ -259,11 +258,3 @@ def ask(request: Request) -> Response:
     if found is None:
         return _price_page(request, one, typed, key, problem)
     return see_other(f"/releases/{found.id}")
-
-
-ROUTES = [
-    Route("/plan/{population}/{name}", plan, methods=["GET"]),
-    Route("/plan/{population}/{name}/curve.json", curve, methods=["GET"]),
-    Route("/confirm", confirm, methods=["GET"]),
-    Route("/ask", ask, methods=["POST"]),
-]

@@ -7,7 +7,6 @@ from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.manifolds.registry import examples
@@ -142,11 +141,3 @@ def registration_state(request: Request) -> Response:
     found = desk(request).registration(request.path_params["registration"])
     waits = found.state in ("waiting", "working")
     return as_json({"state": "pending" if waits else found.state, "seconds": None, "publishes": None})
-
-
-ROUTES = [
-    Route("/steward/register", register, methods=["GET"]),
-    Route("/steward/registrations", send, methods=["POST"]),
-    Route("/steward/registrations/{registration}", registration, methods=["GET"]),
-    Route("/steward/registrations/{registration}/state.json", registration_state, methods=["GET"]),
-]

@@ -1,4 +1,4 @@
-"""What a steward does on pages: populations, caps, grants, terms and decisions."""
+"""What a steward does on pages, and what an auditor reads: populations, caps, grants, terms, decisions, the log."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from dpmanifold.service.desk import Desk
-from dpmanifold.service.person import STEWARD
+from dpmanifold.service.person import AUDITOR, STEWARD
+from dpmanifold.service.web.answers import download
 from dpmanifold.service.web.pages.asking import address
 from dpmanifold.service.web.pages.browsing import ref_of
-from dpmanifold.service.web.pages.showing import Problem, number_in, show, tried, typed_promise
+from dpmanifold.service.web.pages.showing import Problem, after_in, number_in, show, tried, typed_promise
 from dpmanifold.service.web.sessions import desk, form, see_other
 
 _DONE = {
@@ -27,6 +27,7 @@ _DONE = {
 }
 _FIRST = {"name": "", "unit": "participant", "kind": "GDP", "amount": "", "delta": "1e-6", "account": "", "reason": ""}
 _NO_PROBLEMS: Mapping[str, Problem] = {}
+_EVENTS = 100
 
 
 def steward(request: Request, problems: Mapping[str, Problem] = _NO_PROBLEMS, typed: Any = _FIRST) -> Response:
@@ -136,13 +137,23 @@ def _steward(request: Request) -> Desk:
     return at
 
 
-ROUTES = [
-    Route("/steward", steward, methods=["GET"]),
-    Route("/steward/populations", make_population, methods=["POST"]),
-    Route("/steward/populations/{population}", population, methods=["GET"]),
-    Route("/steward/populations/{population}/cap", raise_cap, methods=["POST"]),
-    Route("/steward/populations/{population}/grants", grant, methods=["POST"]),
-    Route("/steward/populations/{population}/terms/{name}", terms, methods=["POST"]),
-    Route("/steward/populations/{population}/resume", resume, methods=["POST"]),
-    Route("/steward/approvals/{release}", decide, methods=["POST"]),
-]
+def auditor(request: Request) -> Response:
+    """Show what an audit finds now, the populations and the accounts."""
+    at = desk(request)
+    at.require(AUDITOR)
+    return show(
+        request, "auditor.html", title="Audit", audit=at.audit(), populations=at.populations(), accounts=at.accounts()
+    )
+
+
+def events(request: Request) -> Response:
+    """Show a page of the audit log."""
+    start = after_in(request)
+    found = desk(request).events(start, _EVENTS)
+    more = found[-1].seq if len(found) == _EVENTS else None
+    return show(request, "events.html", title="Audit log", events=found, more=more, start=start)
+
+
+def export(request: Request) -> Response:
+    """Return the ledger to keep."""
+    return download(desk(request).export(), "ledger.jsonl", "application/x-ndjson")
