@@ -11,6 +11,7 @@ import pytest
 
 import dpmanifold
 from dpmanifold import manifolds
+from dpmanifold.mechanisms import MECHANISMS
 
 ROOT = pathlib.Path(dpmanifold.__file__).parent
 SOURCES = sorted(path for path in ROOT.rglob("*.py") if "__pycache__" not in path.parts)
@@ -40,7 +41,23 @@ def lines_about_a_space(source):
             asks = any(isinstance(part, ast.Call) and names_in(part.func) == {"type"} for part in sides)
             asks = asks or any(isinstance(part, ast.Attribute) and part.attr == "__class__" for part in sides)
             found += [node.lineno] if asks and set().union(*map(names_in, sides)) & SPACES else []
+        elif isinstance(node, ast.Subscript) or (isinstance(node, ast.Call) and names_in(node.func) >= {"get"}):
+            keys = [node.slice] if isinstance(node, ast.Subscript) else node.args
+            found += [node.lineno] if any(is_type_of_a_space(key) for key in keys) else []
     return sorted(found)
+
+
+def is_type_of_a_space(node):
+    return (
+        isinstance(node, ast.Call) and names_in(node.func) == {"type"} and names_in(node) & {"space", "factor", "frame"}
+    )
+
+
+def lines_about_a_mechanism(source):
+    """Return the lines with a mechanism's name as a text of its own: whoever needs a mechanism asks for its facts."""
+    names = {mechanism.name for mechanism in MECHANISMS}
+    texts = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant))
+    return sorted(node.lineno for node in texts if isinstance(node.value, str) and node.value in names)
 
 
 def is_statistic(node):
@@ -72,8 +89,16 @@ def places(paths, search):
 
 
 def test_no_room_asks_which_space_it_is_given():
-    outside = [path for path in SOURCES if path.relative_to(ROOT).parts[0] != "manifolds"]
-    assert places(outside, lines_about_a_space) == []
+    """Nor does one space ask for another; what is registered is."""
+    assert places(SOURCES, lines_about_a_space) == []
+
+
+def test_no_room_asks_which_mechanism_it_is_given():
+    """But for the files in which mechanisms have their names."""
+    outside = [path for path in SOURCES if path.relative_to(ROOT).parts[0] != "mechanisms"]
+    assert places(outside, lines_about_a_mechanism) == []
+    own = [path for path in SOURCES if path not in outside]
+    assert len(places(own, lines_about_a_mechanism)) == len(MECHANISMS.own())
 
 
 def test_no_room_asks_which_statistic_it_is_given():
@@ -97,13 +122,17 @@ def library_statistics():
         "type(space) is Euclidean",
         "space.__class__ == SPD",
         "match space:\n    case SPD(metric='riemann'):\n        pass",
+        "SAMPLERS[type(space)]",
+        "EMBEDDINGS.get(type(ball.space))",
     ],
 )
 def test_the_search_sees_what_asks_for_a_space(source):
     assert len(lines_about_a_space(source)) == 1
 
 
-@pytest.mark.parametrize("source", ["isinstance(space, Manifold)", "space.is_flat", "space == Sphere(2)", "SPD(3)"])
+@pytest.mark.parametrize(
+    "source", ["isinstance(space, Manifold)", "space.is_flat", "space == Sphere(2)", "SPD(3)", "type(space).__name__"]
+)
 def test_the_search_lets_other_things_be(source):
     assert lines_about_a_space(source) == []
 

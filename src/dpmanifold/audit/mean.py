@@ -29,13 +29,9 @@ from dpmanifold.stats.inputs import checked_question
 # Certificates need 100 outputs of each of the two data sets of both pairs in either half.
 LEAST_RUNS = 800
 _DATA_SETS = 4
-_WORDS_OF = {
-    "wrapped-gaussian": "gaussian", "wrapped-gaussian-classical": "gaussian", "riemannian-gaussian": "gaussian",
-    "riemannian-laplace": "laplace", "wrapped-laplace": "laplace",
-}  # fmt: skip
 
 # On other spaces the doubles next to a point's logarithm are tried, in so few dimensions that it can be done.
-_WRAPPED, _FEW_DIMENSIONS = ("wrapped-gaussian", "wrapped-gaussian-classical"), 3
+_FEW_DIMENSIONS = 3
 
 Progress = Callable[[int], None]
 _Pair = tuple[Array, Array]
@@ -191,10 +187,10 @@ class _Target:
 
     def _word_ratio(self, means: _Pair) -> Callable[[Array], FloatArray] | None:
         """Return how random words are counted behind outputs of this mechanism on this space; None where nobody can."""
-        law, scale, ball = _WORDS_OF.get(self.mechanism.name), self.calibration.scale, self.ball
-        if ball.space.is_vector_space and law and (law == "gaussian" or ball.space.dim == 1):
+        (law, about), scale, ball = (self.mechanism.noise, self.mechanism.about), self.calibration.scale, self.ball
+        if ball.space.is_vector_space and about and (law == "gaussian" or ball.space.dim == 1):
             return lambda values: word_log_ratio(values, *means, scale, law=law, center=ball.center)
-        if self.mechanism.name in _WRAPPED and ball.space.dim <= _FEW_DIMENSIONS:
+        if (law, about) == ("gaussian", "center") and ball.space.dim <= _FEW_DIMENSIONS:
             return lambda values: tangent_word_log_ratio(values, ball, *means, scale)
         return None
 

@@ -16,6 +16,7 @@ from dpmanifold.features import FeatureMap
 from dpmanifold.inference.hotelling import NoisyCovariance, degrees_of_freedom, spectral_noise
 from dpmanifold.linalg import symmetrize
 from dpmanifold.manifolds import Manifold
+from dpmanifold.mechanisms import get, usual
 from dpmanifold.release import Release
 from dpmanifold.statistic import Kind
 
@@ -71,24 +72,22 @@ def chart_derivative(frame: Manifold, base: Array, at: Array) -> FloatArray:
     return np.asarray((ahead - behind).T / (2 * step))
 
 
-GAUSSIAN_MEANS = ("wrapped-gaussian", "riemannian-gaussian")
-
-
 @dataclass(frozen=True, eq=False)
 class ReleasedMean:
     """A mean that a Gaussian mechanism released: the point, and its noise in coordinates.
 
     Parameters
     ----------
-    release : which holds it: of a mean, by one of `GAUSSIAN_MEANS`
+    release : which holds it: of a mean, by the usual Gaussian mechanism at the ball's centre or about the mean
     """
 
     release: Release
 
     def __post_init__(self) -> None:
-        if self.release.estimand is None or self.release.mechanism not in GAUSSIAN_MEANS:
+        known = [usual(noise="gaussian", about=about).name for about in ("center", "mean")]
+        if self.release.estimand is None or self.release.mechanism not in known:
             raise InvalidArgumentError(
-                f"release must be a mean by {' or '.join(GAUSSIAN_MEANS)}, got a {self.release.statistic} by "
+                f"release must be a mean by {' or '.join(known)}, got a {self.release.statistic} by "
                 f"{self.release.mechanism}. Regions, intervals of variances and tests make one."
             )
 
@@ -105,7 +104,7 @@ class ReleasedMean:
     @property
     def wrapped(self) -> bool:
         """Whether the noise is Gaussian in coordinates at the ball's centre, and not about the mean."""
-        return self.release.mechanism == "wrapped-gaussian"
+        return get(self.release.mechanism).about == "center"
 
     @cached_property
     def at(self) -> Array:

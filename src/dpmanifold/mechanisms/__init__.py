@@ -11,6 +11,7 @@ from dpmanifold.mechanisms.registry import (
     choose,
     get,
     preference,
+    usual,
 )
 
 __all__ = [
@@ -26,4 +27,5 @@ __all__ = [
     "get",
     "preference",
     "profile_of",
+    "usual",
 ]

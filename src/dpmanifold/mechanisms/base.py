@@ -169,8 +169,11 @@ class Mechanism(ABC):
     """What it is, in a few words for people."""
     noise: str = ""
     """The law of its noise where that is "gaussian" or "laplace" (density exp(-distance/scale)): audits read it."""
-    has_profile: bool = False
-    """Whether that is the Riemannian law about the mean on the whole space: its exact privacy profile may be known."""
+    about: str = ""
+    """What the noise lies about: "center" (coordinates at the ball's centre), or "mean", a law of the distance on the
+    whole space, whose exact privacy profile may be known; "" where it is neither."""
+    standalone: bool = False
+    """True of a variant that is asked for by name: regions, tests and shaped means build on the usual one."""
     baseline: bool = False
     """True for the papers' extrinsic mechanisms: for comparison, never chosen by "auto"."""
     automatic: bool = True

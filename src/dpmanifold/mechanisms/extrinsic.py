@@ -27,6 +27,7 @@ class ExtrinsicMechanism(Mechanism):
     """Noise on the coordinates of the surrounding space, as they are in the ball's frame."""
 
     baseline = True
+    standalone = True
 
     def refusal(self, ball: Ball, privacy: Promise) -> str | None:
         """Return why not: it is written for spheres and matrices."""

@@ -31,8 +31,8 @@ def profile_of(ball: Ball, calibration: Calibration) -> Profile:
     True
     """
     mechanism = get(calibration.mechanism)
-    if not mechanism.has_profile:
-        known = ", ".join(other.name for other in MECHANISMS if other.has_profile)
+    if mechanism.about != "mean":
+        known = ", ".join(other.name for other in MECHANISMS if other.about == "mean")
         raise InvalidArgumentError(f"the exact profile of {mechanism.name} is not known; it is for {known}.")
     law: Law = "laplace" if mechanism.noise == "laplace" else "gaussian"
     return loss_profile(ball.frame, law, calibration.scale, calibration.sensitivity.value)

@@ -323,6 +323,18 @@ def candidates(estimand: str | None = None, everything: bool = False) -> list[Me
     return [m for m in _OWN if m.estimand == wanted and m.automatic and not m.baseline]
 
 
+def usual(estimand: str = "frechet", *, noise: str, about: str = "") -> Mechanism:
+    """Return the library's mechanism that others build on, by what it adds and where.
+
+    Examples
+    --------
+    >>> usual(noise="gaussian", about="mean").name, usual("tangent", noise="laplace").name
+    ('riemannian-gaussian', 'tangent-mean-laplace')
+    """
+    wanted = (estimand, noise, about, False)
+    return next(m for m in _OWN if (m.estimand, m.noise, m.about, m.standalone) == wanted)
+
+
 def _nearest(ball: Ball, n: int, privacy: Promise, estimand: str, bound: Sensitivity | None) -> str:
     able = [m.name for m in candidates(estimand) if not isinstance(attempt(m, ball, n, privacy, bound), str)]
     return f"These can: {', '.join(able)}." if able else "No mechanism can; weaken the promise or shrink the ball."

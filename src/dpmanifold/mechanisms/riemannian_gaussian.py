@@ -24,7 +24,7 @@ class RiemannianGaussianMechanism(AboutMean):
     name = "riemannian-gaussian"
     title = "Riemannian Gaussian"
     noise = "gaussian"
-    has_profile = True
+    about = "mean"
 
     def refusal(self, ball: Ball, privacy: Promise) -> str | None:
         """Return why not: another space than a sphere or shapes, or a pure promise."""
@@ -65,6 +65,7 @@ class ExactGaussianMechanism(RiemannianGaussianMechanism):
     name = "riemannian-gaussian-exact"
     title = "Riemannian Gaussian, calibrated by its exact profile"
     automatic = False
+    standalone = True
 
     def refusal(self, ball: Ball, privacy: Promise) -> str | None:
         """Return why not: profiles are known on spheres and shapes alone."""

@@ -26,7 +26,7 @@ class RiemannianLaplaceMechanism(LaplaceNoise, AboutMean):
     name = "riemannian-laplace"
     title = "Riemannian Laplace, whole space"
     noise = "laplace"
-    has_profile = True
+    about = "mean"
     truncated = False
 
     def refusal(self, ball: Ball, privacy: Promise) -> str | None:
@@ -63,7 +63,8 @@ class TruncatedLaplaceMechanism(RiemannianLaplaceMechanism):
 
     name = "riemannian-laplace-truncated"
     title = "Riemannian Laplace, truncated to the ball"
-    has_profile = False
+    about = ""
+    standalone = True
     truncated = True
     covers_timing = False
     needs_inside = True

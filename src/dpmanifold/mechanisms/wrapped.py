@@ -26,6 +26,7 @@ _NOT_HADAMARD = "it needs a flat or Hadamard space: elsewhere the logarithm stre
 class _Wrapped(VectorMechanism):
     """What the wrapped mechanisms share: the law at the frame's origin, and the forecast."""
 
+    about = "center"
     kind: type[WrappedLaw]
 
     def _make(self, ball: Ball, scale: float, mean: Array) -> WrappedLaw:
@@ -97,6 +98,7 @@ class ClassicalGaussianMechanism(WrappedGaussianMechanism):
 
     name = "wrapped-gaussian-classical"
     title = "Gaussian in the tangent space, classical calibration"
+    standalone = True
 
     def refusal(self, ball: Ball, privacy: Promise) -> str | None:
         """Return why not: only approximate promises with epsilon below 1."""

@@ -72,8 +72,6 @@ class DistanceLaw(ABC):
     radius_is_exact : whether `radius` is the law of the distance, or one that is provably larger
     """
 
-    name: str
-
     def __init__(self, space: Manifold, footpoint: object, scale: float, ball: Ball | None = None) -> None:
         if not isinstance(space, Manifold):
             raise InvalidArgumentError(f"`space` must be a space such as SPD(3), got {type(space).__name__}.")

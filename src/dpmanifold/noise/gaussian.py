@@ -23,8 +23,6 @@ class RiemannianGaussian(DistanceLaw):
     (False, 0.235)
     """
 
-    name = "riemannian-gaussian"
-
     def _phi(self, t: FloatArray) -> FloatArray:
         return (t / self.scale) ** 2 / 2
 

@@ -58,7 +58,6 @@ class GradientLaw:
     True
     """
 
-    name = "kng"
     normalized = False
 
     def __init__(self, ball: Ball, X: object, scale: float, tol: float | None = None) -> None:

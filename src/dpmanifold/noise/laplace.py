@@ -32,8 +32,6 @@ class RiemannianLaplace(DistanceLaw):
     0.198
     """
 
-    name = "riemannian-laplace"
-
     def _phi(self, t: FloatArray) -> FloatArray:
         return t / self.scale
 

@@ -42,8 +42,6 @@ class ProductGaussian:
     (5, 2, 3)
     """
 
-    name = "riemannian-gaussian"
-
     def __init__(self, space: Manifold, footpoint: object, scale: float) -> None:
         self.space = _checked(space)
         parts = self.space.split(self.space.as_points(footpoint, "footpoint", batch=False))

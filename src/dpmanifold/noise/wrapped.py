@@ -41,8 +41,6 @@ class WrappedLaw(ABC):
         on curved ones that distance is larger)
     """
 
-    name: str
-
     def __init__(self, space: Manifold, center: object, value: object, scale: float) -> None:
         if not isinstance(space, Manifold):
             raise InvalidArgumentError(f"`space` must be a space such as SPD(3), got {type(space).__name__}.")
@@ -112,8 +110,6 @@ class WrappedGaussian(WrappedLaw):
     (2, 2)
     """
 
-    name = "wrapped-gaussian"
-
     def _tangent_law(self) -> DistanceLaw:
         flat = Euclidean(self.space.dim)
         return RiemannianGaussian(flat, flat.origin, self.scale)
@@ -131,8 +127,6 @@ class WrappedLaplace(WrappedLaw):
     >>> WrappedLaplace(h2, h2.origin, h2.origin, scale=3.0).sample(4, rng=0).shape
     (4, 3)
     """
-
-    name = "wrapped-laplace"
 
     def _tangent_law(self) -> DistanceLaw:
         flat = Euclidean(self.space.dim)

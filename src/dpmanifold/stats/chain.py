@@ -10,7 +10,7 @@ from dpmanifold._fallback import with_fallback
 from dpmanifold.ball import Ball, require_ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.frechet import UnitPoints
-from dpmanifold.mechanisms import choose
+from dpmanifold.mechanisms import choose, usual
 from dpmanifold.privacy import Promise, PromiseError, PureDP
 from dpmanifold.release import Release
 from dpmanifold.statistic import Header, Step
@@ -134,4 +134,4 @@ def gaussian(privacy: Promise) -> Promise:
 
 def mean_name(ball: Ball) -> str:
     """Return the Gaussian mechanism of a space."""
-    return "wrapped-gaussian" if ball.space.is_hadamard else "riemannian-gaussian"
+    return usual(noise="gaussian", about="center" if ball.space.is_hadamard else "mean").name

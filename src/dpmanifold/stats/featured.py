@@ -10,7 +10,7 @@ from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball, require_ball
 from dpmanifold.features import FeatureMap
 from dpmanifold.frechet import UnitPoints
-from dpmanifold.mechanisms import Calibration, Forecast
+from dpmanifold.mechanisms import Calibration, Forecast, usual
 from dpmanifold.registry import is_own
 from dpmanifold.release import Release
 from dpmanifold.sensitivity import Sensitivity
@@ -136,7 +136,9 @@ class FeatureProgram(AverageProgram):
         if not statistic.is_own:  # a stranger's is tried first
             statistic.refuse_wrong_map(ball)
         # The tangent mean's noise is that of the first part, or in proportion to it.
-        self._refinement = Refinement(header, gaussian(header.privacy), refine, Wanted("tangent-mean-gaussian"))
+        self._refinement = Refinement(
+            header, gaussian(header.privacy), refine, Wanted(usual("tangent", noise="gaussian").name)
+        )
         calibration = additive(statistic.sensitivity(ball, n), self._refinement.rest, mechanism)
         # A smaller ball has smaller units: what can be written here can be written there.
         largest = float(statistic.features.units(ball.frame.dim, ball.radius).max())

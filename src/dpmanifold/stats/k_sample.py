@@ -12,6 +12,7 @@ from dpmanifold.ball import Ball, require_ball
 from dpmanifold.errors import InvalidArgumentError, Public
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.inference import KSampleTest
+from dpmanifold.mechanisms import usual
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise
 from dpmanifold.privacy.accounts import Account
@@ -131,7 +132,7 @@ class GroupsProgram(Parallel):
         require_ball(ball)
         self.header, self.groups = header, len(counts)
         joint = in_one_draw(ball, checked_estimand(estimand))
-        wanted = Wanted("tangent-mean-gaussian" if joint else mean_name(ball))
+        wanted = Wanted(usual("tangent", noise="gaussian").name if joint else mean_name(ball))
         self._refinement = Refinement(header, gaussian(header.privacy), refine, wanted)
         if len(counts) > MOST_GROUPS:
             raise InvalidArgumentError(

@@ -37,7 +37,6 @@ from dpmanifold.stats.shrinkage import JAMES_STEIN, Shrinkage, admissible_shrink
 from dpmanifold.stats.stand_in import STANDS_IN, TANGENT, aims_at_frechet, gap_of, stand_in, stated_gap
 
 # Mechanisms whose noise is normal in the frame of a flat ball.
-_NORMAL_NOISE = ("wrapped-gaussian", "wrapped-gaussian-classical")
 UNSHAPED = "noise_shape_skipped"
 """What a release states where a shape was given and could not help."""
 
@@ -289,7 +288,7 @@ def _decided_shrinkage(header: Header, chosen: Chosen, project: bool, shrink: st
 
 def can_shrink(ball: Ball, mechanism: Mechanism) -> bool:
     """Return whether draws of a mechanism may be moved towards the centre: normal noise in flat coordinates."""
-    return ball.space.is_flat and mechanism.name in _NORMAL_NOISE
+    return ball.space.is_flat and (mechanism.noise, mechanism.about) == ("gaussian", "center")
 
 
 def shrinkage_of(

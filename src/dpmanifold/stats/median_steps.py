@@ -8,7 +8,7 @@ from dpmanifold._fallback import with_fallback
 from dpmanifold.ball import Ball
 from dpmanifold.errors import DPManifoldError, InvalidArgumentError, InvalidDataError
 from dpmanifold.frechet import UnitPoints
-from dpmanifold.mechanisms import choose
+from dpmanifold.mechanisms import choose, usual
 from dpmanifold.privacy import Promise, PromiseError, PureDP
 from dpmanifold.release import Release
 from dpmanifold.statistic import Header, Step
@@ -30,7 +30,6 @@ BALL_COVERAGE = 0.6
 SCALE_COVERAGE = 0.5
 # A median distance is refused where counts may be off by more than this share of the units.
 MOST_MISCOUNTED = 0.4
-MEANS = ("tangent-mean-gaussian", "tangent-mean-laplace")
 
 
 def mean_for(privacy: Promise) -> str:
@@ -41,8 +40,7 @@ def mean_for(privacy: Promise) -> str:
     >>> mean_for(PureDP(1.0))
     'tangent-mean-laplace'
     """
-    gaussian, laplace = MEANS
-    return laplace if isinstance(privacy, PureDP) else gaussian
+    return usual("tangent", noise="laplace" if isinstance(privacy, PureDP) else "gaussian").name
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from dpmanifold.ball import Ball, require_ball
 from dpmanifold.errors import InvalidArgumentError, Message
 from dpmanifold.features import Shape, checked_shape
 from dpmanifold.manifolds import Euclidean
-from dpmanifold.mechanisms import Forecast, Mechanism, choose
+from dpmanifold.mechanisms import Forecast, Mechanism, choose, usual
 from dpmanifold.mechanisms.shaped_noise import shaped_forecast
 from dpmanifold.privacy import Promise, PromiseError, PureDP
 from dpmanifold.stats.draws import Chosen
@@ -50,9 +50,6 @@ NOBODY_VARIES = (
     "by the matrix nobody varies in {} directions: if it was made of few records, give those, which are believed less"
 )
 
-SHAPED_BY = ("wrapped-gaussian", "wrapped-laplace")
-"""The mechanisms that draw a shaped mean; "auto" takes Laplace noise for pure promises only."""
-
 
 def flat_ball(ball: Ball, radius: float) -> Ball:
     """Return a ball of vectors about 0, as public as the ball whose coordinates they are."""
@@ -86,10 +83,10 @@ def coverage_of(dim: int, n: int, search: Promise, rest: Promise) -> float:
 
 
 def law_of(mechanism: str, promise: Promise) -> str:
-    """Return the name of the mechanism that draws the noise."""
+    """Return the name of the mechanism that draws the noise; "auto" takes Laplace's for pure promises only."""
     if mechanism != "auto":
         return mechanism
-    return "wrapped-laplace" if isinstance(promise, PureDP) else "wrapped-gaussian"
+    return usual(noise="laplace" if isinstance(promise, PureDP) else "gaussian", about="center").name
 
 
 def noise_of(ball: Ball, shape: Shape, mechanism: Mechanism, scale: float) -> Forecast:
@@ -171,9 +168,10 @@ def checked(shape: Any, ball: Ball, wanted: Wanted, refine: bool, privacy: Promi
             "`refine` must be False with a shape, which has a search of its own, about the ball's centre. If the mean "
             "may lie far from there, release a ball first (private_ball) and give the shape in that one."
         )
-    if wanted.mechanism not in ("auto", *SHAPED_BY):
+    able = ["auto", *(usual(noise=noise, about="center").name for noise in ("gaussian", "laplace"))]
+    if wanted.mechanism not in able:
         raise InvalidArgumentError(
-            f"`mechanism` must be one of auto, {', '.join(SHAPED_BY)} with a shape, got {shown(wanted.mechanism)}."
+            f"`mechanism` must be one of {', '.join(able)} with a shape, got {shown(wanted.mechanism)}."
         )
     if isinstance(shape, str) and shape != PRIVATE:
         raise InvalidArgumentError(f'`shape` must be "private", a covariance or public records, got {shown(shape)}.')
