@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifold._check import Array, FloatArray, numeric_array
+from dpmanifold._check import Array, numeric_array
 from dpmanifold.errors import Argument, InvalidArgumentError, InvalidDataError
 
 REAL, COMPLEX = "f", "c"
@@ -190,17 +190,6 @@ def from_polars(container: Any, name: str) -> Any:
 _POLARS_NUMBERS = {
     "Float32", "Float64", "Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64", "Boolean",
 }  # fmt: skip
-
-
-def real_cells(cells: Sequence[Any]) -> FloatArray:
-    """Return the real numbers in cells, each by itself, as an array (n,).
-
-    Examples
-    --------
-    >>> real_cells([1, None, "2.5"])
-    array([1. , nan, 2.5])
-    """
-    return np.array([real_cell(cell) for cell in cells], dtype=np.float64)
 
 
 def objects(cells: Sequence[Any]) -> Array:

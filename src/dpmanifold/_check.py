@@ -30,6 +30,15 @@ def shown(value: object) -> str:
     return type(value).__name__
 
 
+class Reticent:
+    """What task lists, dashboards and logs may show: its repr tells nothing about where or what it is."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
 def positive_int(value: object, name: str, minimum: int = 1) -> int:
     """Return `value` as an int of at least `minimum`, or say what is wrong with it."""
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < minimum:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from dpmanifold._check import Array
+from dpmanifold._check import Array, Reticent
 from dpmanifold._ids import (
     KINDS,
     LOOK_ALIKE,
@@ -43,7 +43,7 @@ _BLOCK, _BLOCKS = 65_536, 8
 _SHORT_TABLE = 1_048_576
 
 
-class MergedIds:
+class MergedIds(Reticent):
     """Distinct ids with a number each; those that come together are numbered in their order. NOT PRIVATE.
 
     Examples
@@ -62,9 +62,6 @@ class MergedIds:
 
     def __len__(self) -> int:
         return 0 if self._store is None else len(self._store)
-
-    def __repr__(self) -> str:
-        return "MergedIds()"
 
     def add(self, units: object, where: str = "", first: int = 0) -> IntArray:
         """Return the number of each record's id, (m,); new ids get the next numbers.

@@ -12,6 +12,7 @@ of another one is worded with it. Each message names the argument, says what was
 
 from __future__ import annotations
 
+import functools
 import string
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -147,7 +148,7 @@ class Message(str):
         return whole
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _message, (self.template, self.values)
+        return functools.partial(Message, self.template, **self.values), ()
 
     def saying(self, **values: object) -> Message:
         """Return it with further values, which the messages among its own are given as well."""
@@ -174,10 +175,6 @@ def joined(messages: Iterable[Message]) -> Message:
     """Return several messages as one, a blank between them."""
     parts = {f"part{number}": message for number, message in enumerate(messages)}
     return Message(" ".join(f"{{{name}}}" for name in parts), **parts)
-
-
-def _message(template: str, values: Mapping[str, object]) -> Message:
-    return Message(template, **values)
 
 
 def message_to_record(message: Message, wording: Wording = PYTHON) -> dict[str, Any]:
@@ -259,11 +256,7 @@ class DPManifoldError(Exception):
         return str.__str__(self.message)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _error, (type(self), self.message.template, self.message.values)
-
-
-def _error(kind: type[DPManifoldError], template: str, values: Mapping[str, object]) -> DPManifoldError:
-    return kind(template, **values)
+        return functools.partial(type(self), self.message.template, **self.message.values), ()
 
 
 class InvalidArgumentError(DPManifoldError, ValueError):

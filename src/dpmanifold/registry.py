@@ -165,7 +165,7 @@ class Registry(Generic[T]):
         try:
             for point in metadata.entry_points(group=self._brought_by) if self._brought_by else ():
                 self._imported(point)
-            offered = {name: self._loaded(point) for name, point in self._offers().items()}
+            offered = {name: self._imported(point, check=True) for name, point in self._offers().items()}
         finally:
             self._here.loading = False
         with self._lock:
@@ -189,10 +189,6 @@ class Registry(Generic[T]):
                     "Remove one of the two distributions."
                 )
         return offers
-
-    def _loaded(self, point: metadata.EntryPoint) -> T:
-        item: T = self._imported(point, check=True)
-        return item
 
     def _imported(self, point: metadata.EntryPoint, check: bool = False) -> Any:
         try:

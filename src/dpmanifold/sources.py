@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from dpmanifold._check import Array
+from dpmanifold._check import Array, Reticent
 from dpmanifold._ids import as_sequence
 from dpmanifold.errors import Argument, InvalidArgumentError, Public
 from dpmanifold.linalg.cards.arrays import on_card
@@ -38,7 +38,7 @@ class Block(NamedTuple):
     labels: Array | None = None
 
 
-class Piece(ABC):
+class Piece(Reticent, ABC):
     """A part of a source that one worker reads.
 
     Attributes
@@ -61,9 +61,6 @@ class Piece(ABC):
         Raises InvalidDataError, naming the file and the place in it, for what cannot be read; and
         :class:`~dpmanifold.errors.SourceChangedError` where it is not what it was when the source was opened.
         """
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}()"  # task lists and logs show it: nothing about where or what it is
 
 
 class Source(ABC):

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from dpmanifold._cells import REAL, as_cells, cells_in, numbers_of, refuse_text
+from dpmanifold._cells import REAL, as_cells, numbers_of, record_cells, refuse_text
 from dpmanifold._check import Array, FloatArray, index_text, numeric_array, shown
 from dpmanifold.data._files import listed
 from dpmanifold.data.tables import Table, select_columns
@@ -102,7 +102,7 @@ def _rows(rows: Array, width: int) -> FloatArray:
     width = width or (rows.shape[1] if rows.ndim > 1 else 0)
     if not width:
         raise InvalidDataError("array must have as many numbers in every row. Give an array (n, d) of numbers.")
-    found = [cells_in(row, {(width,): REAL}) for row in rows]
+    found = [record_cells(row, {REAL: (width,)}) for row in rows]
     return np.array([np.full(width, np.nan) if row is None else row for row in found]).reshape(-1, width)
 
 

@@ -169,14 +169,10 @@ def load_column(
     array([12, 12,  7])
     """
     file = open_file(path)
-    if "key" in file.options:
-        name = key
-        if column is not None:
-            refuse_option(file, "columns")
-    else:
-        name = column
-        if key is not None:
-            refuse_option(file, "key")
+    by_key = "key" in file.options
+    name, other = (key, column) if by_key else (column, key)
+    if other is not None:
+        refuse_option(file, "columns" if by_key else "key")
     return file.column(name, text, labels)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifold._check import Array, FloatArray, shown
+from dpmanifold._check import Array, FloatArray, Reticent, shown
 from dpmanifold._merged_ids import unit_ids
 from dpmanifold.data._files import listed
 from dpmanifold.errors import Argument, InvalidArgumentError, InvalidDataError, Message, Public
@@ -23,7 +23,7 @@ from dpmanifold.manifolds.layouts import records_from
 from dpmanifold.sources import ADAPTERS, Block, Piece, Source
 
 
-class Image(ABC):
+class Image(Reticent, ABC):
     """The way to the tensors of one image; it can be pickled.
 
     Attributes
@@ -36,9 +36,6 @@ class Image(ABC):
     @abstractmethod
     def blocks(self) -> Iterator[FloatArray]:
         """Yield the tensors (m, 3, 3), some at a time; the same ones each time it is called."""
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}()"  # names of files are names of people
 
 
 class ImagePiece(Piece):

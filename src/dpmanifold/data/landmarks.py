@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmanifold._check import Array, FloatArray, index_text, numeric_array, positive_int, shown
-from dpmanifold.data._files import DataFile, PathLike, bad_file, checked_file, no_option
+from dpmanifold.data._files import DataFile, PathLike, bad_file, checked_file, chosen_name, no_option
 from dpmanifold.data.formats import open_file, read_array, refuse_option
-from dpmanifold.data.tables import Table, is_pattern, select_columns
+from dpmanifold.data.tables import Table, select_columns
 from dpmanifold.errors import InvalidArgumentError, Names, Public
 
 # x1, x_1, X.1; 1x, lm1_x, landmark1.x, p1x
@@ -170,7 +170,7 @@ def _chosen(table: Table, columns: str | Sequence[str]) -> list[str]:
             "`columns` means {n_given} columns; landmarks have an x and a y each, so their number is even.",
             n_given=Public(len(given)),
         )
-    if any(is_pattern(entry, table.names) for entry in ([columns] if isinstance(columns, str) else columns)):
+    if any(entry not in table.names for entry in ([columns] if isinstance(columns, str) else columns)):
         return _in_pairs(given) or given
     for x, y in zip(given[::2], given[1::2], strict=True):
         places = [_place(name) for name in (x, y)]
@@ -241,14 +241,7 @@ def column_of_specimens(table: Table, column: str, labels: bool = False) -> Arra
     owner = _named(table.names, _ID_NAMES)
     if owner is None or not is_long(table.names):
         return None
-    if column not in table.names:
-        raise InvalidArgumentError(
-            "column {column!r} is not in {name!r}, which has the columns {names}.",
-            column=column,
-            name=table.path.name,
-            names=Names(table.names),
-        )
-    values = table.entries(column, labels=labels)
+    values = table.entries(chosen_name(table.names, column, table.path), labels=labels)
     _, first_row, owner_of_row = np.unique(table.entries(owner), return_index=True, return_inverse=True)
     several = values != values[first_row][owner_of_row]
     if several.any():

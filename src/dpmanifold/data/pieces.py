@@ -54,13 +54,13 @@ class Rows(ABC):
         Whatever is not a number of that kind, "f" real or "c" complex, is NaN.
         """
 
-    @abstractmethod
     def entries(self, place: int) -> Entries:
-        """Return one column (m,) of ids or labels."""
+        """Return one column (m,) of ids or labels, where there are columns."""
+        raise InvalidArgumentError("an array has no columns of ids. Give one id per record in an array.")
 
-    @abstractmethod
     def missing(self, place: int) -> int | None:
         """Return the first row that has nothing in a column of ids or labels, or None."""
+        return None
 
 
 class ArrayRows(Rows):
@@ -79,14 +79,6 @@ class ArrayRows(Rows):
     def numbers(self, places: Sequence[int], kind: str = REAL) -> Array:
         """Return the array."""
         return self.array
-
-    def entries(self, place: int) -> Array:
-        """Refuse: there are no columns."""
-        raise InvalidArgumentError("an array has no columns of ids. Give one id per record in an array.")
-
-    def missing(self, place: int) -> int | None:
-        """Return None: there are no columns."""
-        return None
 
 
 @dataclass(frozen=True)

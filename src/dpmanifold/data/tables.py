@@ -235,11 +235,6 @@ def select_columns(names: Sequence[str], columns: object, path: pathlib.Path) ->
     return list(dict.fromkeys(chosen))
 
 
-def is_pattern(entry: str, names: Sequence[str]) -> bool:
-    """Return whether an entry of `columns` is a pattern, and not the name of a column."""
-    return entry not in names
-
-
 def _matching(names: Sequence[str], entry: str, path: pathlib.Path) -> list[str]:
     """Return the names that one name or pattern means, at least one."""
     found = [entry] if entry in names else []

@@ -11,24 +11,20 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from queue import SimpleQueue
 from typing import Any, TypeVar
 
-from dpmanifold._check import positive_int
+from dpmanifold._check import Reticent, positive_int
 from dpmanifold.linalg.native.library import one_thread_each
 from dpmanifold.progress import bar
 
 T = TypeVar("T")
 
 
-class Held:
+class Held(Reticent):
     """A result that stays where it was computed; an item for further tasks. `value` is it, or a handle of it."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
-
-    def __repr__(self) -> str:
-        return "Held()"  # what it holds is data
 
 
 class StaysHere:
@@ -100,49 +96,22 @@ class ThreadEngine(Engine):
 
     def reduce(self, extend: Callable[[T | None, Any], T], items: Sequence[Any], what: str = "reading") -> Iterator[T]:
         """Yield a total for each thread, which takes one item after the other."""
-        waiting = deque(item.value if isinstance(item, Held) else item for item in items)
-        # How each item ended: with None, or with what was raised.
-        ended: SimpleQueue[BaseException | None] = SimpleQueue()
+        waiting = deque(items)
 
-        def work() -> T | None:
+        def work(_: int) -> T | None:
             total: T | None = None
-            try:
-                while True:
-                    try:
-                        item = waiting.popleft()
-                    except IndexError:
-                        return total
-                    total = extend(total, item)
-                    ended.put(None)
-            except BaseException as error:
-                waiting.clear()
-                ended.put(error)
-                return None
+            while True:
+                try:
+                    item = waiting.popleft()
+                except IndexError:
+                    return total
+                total = extend(total, item.value if isinstance(item, Held) else item)
+                advance(1)
 
         with bar(what, len(items)) as advance:
-            if self.workers == 1 or len(items) < 2:
-                total: T | None = None
-                for item in waiting:
-                    total = extend(total, item)
-                    advance(1)
+            for _, total in self._run(work, range(min(self.workers, len(items))), waiting.clear):
                 if total is not None:
                     yield total
-                return
-            with one_thread_each(), ThreadPoolExecutor(self.workers) as pool:
-                try:
-                    # In this context: the backend in use, and so the bits, are those of the caller.
-                    threads = [pool.submit(contextvars.copy_context().run, work) for _ in range(self.workers)]
-                    for _ in items:
-                        error = ended.get()
-                        if error is not None:
-                            raise error
-                        advance(1)
-                finally:
-                    waiting.clear()
-            for thread in threads:
-                found = thread.result()
-                if found is not None:
-                    yield found
 
     def keep(self, task: Callable[[Any], Any], items: Sequence[Any], what: str = "reading") -> list[Held]:
         """Run a task on each item and hold the results."""
@@ -153,7 +122,10 @@ class ThreadEngine(Engine):
                 held[place] = Held(result)
         return [one for one in held if one is not None]
 
-    def _run(self, task: Callable[[Any], T], items: Sequence[Any]) -> Iterator[tuple[int, T]]:
+    def _run(
+        self, task: Callable[[Any], T], items: Sequence[Any], stop: Callable[[], object] = bool
+    ) -> Iterator[tuple[int, T]]:
+        """Yield places of items and their results; `stop` is called where no more of them are wanted."""
         values = (item.value if isinstance(item, Held) else item for item in items)
         if self.workers == 1 or len(items) < 2:
             yield from ((place, task(value)) for place, value in enumerate(values))
@@ -171,5 +143,6 @@ class ThreadEngine(Engine):
                     for future in done:
                         yield running.pop(future), future.result()
             finally:
+                stop()
                 for future in running:
                     future.cancel()

@@ -23,7 +23,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from dpmanifold._check import positive_int, shown
 from dpmanifold._extras import optional_module
@@ -36,6 +36,8 @@ from dpmanifold.files import Closable
 from dpmanifold.progress import bar
 
 T = TypeVar("T")
+# How a task ended: its future and an outcome, or without one where the cluster failed.
+_End = tuple[Any, Any, BaseException | None]
 
 # Tasks under way for each one that runs: the next ones wait on the worker while a result travels.
 _AHEAD = 3
@@ -191,7 +193,7 @@ class DaskEngine(Closable, Engine):
             work = self._pass(task)
             for item, outcome in self._finished(work.started(items)):
                 advance(1)
-                yield result_of(item, outcome)
+                yield result_of([item], outcome)
 
     def reduce(self, extend: Callable[[T | None, Any], T], items: Sequence[Any], what: str = "reading") -> Iterator[T]:
         """Yield totals as they come: of what a worker holds, or of a few items that it reads one after the other."""
@@ -199,7 +201,7 @@ class DaskEngine(Closable, Engine):
             work = self._pass(extend)
             for some, outcome in self._finished(work.together(self._batches(items))):
                 advance(len(some))
-                yield result_of_all(some, outcome)
+                yield result_of(some, outcome)
 
     def _batches(self, items: Sequence[Any]) -> list[Sequence[Any]]:
         """Return the items in batches, one task each: together what lies on one worker, as far as that is known."""
@@ -232,7 +234,7 @@ class DaskEngine(Closable, Engine):
             work = self._pass(task)
             for item, outcome in self._finished(kept()):
                 advance(1)
-                result_of(item, outcome)
+                result_of([item], outcome)
         return held
 
     def _pass(self, task: Callable[..., Any]) -> Pass:
@@ -253,9 +255,9 @@ class DaskEngine(Closable, Engine):
 
         async def fetch(future: Any) -> None:
             try:
-                ended.put(_End(future, await self.client.gather(future, direct=self._direct, asynchronous=True), None))
+                ended.put((future, await self.client.gather(future, direct=self._direct, asynchronous=True), None))
             except BaseException as error:  # where the client is closed too; a task itself raises nothing
-                ended.put(_End(future, None, error))
+                ended.put((future, None, error))
 
         def start() -> None:
             try:
@@ -269,13 +271,13 @@ class DaskEngine(Closable, Engine):
         try:
             start()
             while running:
-                end = self._next(ended)
-                item = running.pop(end.future)
-                end.future.release()
-                if end.error is not None:
-                    raise _understood(end.error) from None
+                future, outcome, error = self._next(ended)
+                item = running.pop(future)
+                future.release()
+                if error is not None:
+                    raise _understood(error) from None
                 start()
-                yield item, end.outcome
+                yield item, outcome
         finally:
             for future in running:
                 future.release()
@@ -307,14 +309,6 @@ class DaskEngine(Closable, Engine):
         self.workers = max(1, slots)
         self.room = sum((worker["memory_limit"] or _SHARE * Engine.room) // _SHARE for worker in found)
         return slots
-
-
-class _End(NamedTuple):
-    """How a task ended: with an outcome, or without one where the cluster failed."""
-
-    future: Any
-    outcome: Any
-    error: BaseException | None
 
 
 def _understood(error: BaseException) -> BaseException:
@@ -440,22 +434,12 @@ def in_turns(items: Sequence[Any], workers: int) -> Iterator[Sequence[Any]]:
         start += size
 
 
-def result_of(item: Any, outcome: Outcome) -> Any:
-    """Return the result of a task; the item remembers what the copy of it that was sent has seen."""
-    _remember(item, outcome.seen)
-    return outcome.result()
-
-
-def result_of_all(items: Sequence[Any], outcome: Outcome) -> Any:
-    """Return the total of items, which remember what their copies have seen."""
+def result_of(items: Sequence[Any], outcome: Outcome) -> Any:
+    """Return the result of a task; its items remember what the copies of them that were sent have seen."""
     for item, seen in zip(items, outcome.seen or (), strict=False):
-        _remember(item, seen)
+        if seen is not None and not isinstance(item, Held):
+            item.seen = seen
     return outcome.result()
-
-
-def _remember(item: Any, seen: Any) -> None:
-    if seen is not None and not isinstance(item, Held):
-        item.seen = seen
 
 
 @contextlib.contextmanager
@@ -466,4 +450,4 @@ def _large_graphs() -> Iterator[None]:
         yield
 
 
-__all__ = ["Calls", "DaskEngine", "Pass", "distributed_module", "in_turns", "is_future", "result_of", "result_of_all"]
+__all__ = ["Calls", "DaskEngine", "Pass", "distributed_module", "in_turns", "is_future", "result_of"]

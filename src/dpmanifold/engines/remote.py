@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from dpmanifold._check import Reticent
 from dpmanifold._extras import optional_module
 from dpmanifold.engines.base import StaysHere
 from dpmanifold.engines.sameness import Sameness
@@ -25,7 +26,7 @@ from dpmanifold.linalg.native.library import one_thread_each
 from dpmanifold.progress import quietly
 
 
-class Sealed:
+class Sealed(Reticent):
     """An object as bytes, to be opened by who needs it.
 
     Examples
@@ -61,24 +62,18 @@ class Sealed:
         """Return the object."""
         return pickle.loads(self.content)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Sealed, (self.content,)
-
     def __sizeof__(self) -> int:
         return object.__sizeof__(self) + len(self.content)
 
-    def __repr__(self) -> str:
-        return "Sealed()"
 
-
-class Outcome:
+class Outcome(Reticent):
     """What became of a task: its result, or what it raised, sealed.
 
     Parameters
     ----------
     value : the result
     failure : the exception, and the lines of the program where it was raised
-    seen : what a piece remembers of having been read, where it is one that does (see `SteadyPiece`)
+    seen : what each piece remembers of having been read, where it is one that does (see `SteadyPiece`)
     """
 
     __slots__ = ("_size", "failure", "seen", "value")
@@ -130,11 +125,8 @@ class Outcome:
             self._size = rest + sum(memoryview(buffer).nbytes for buffer in buffers)
         return object.__sizeof__(self) + self._size + (0 if self.failure is None else self.failure.__sizeof__())
 
-    def __repr__(self) -> str:
-        return "Outcome()"
 
-
-class Computed:
+class Computed(Reticent):
     """A piece of a Dask collection together with its partition, which was computed by other tasks.
 
     Everything but its blocks is the piece's own.
@@ -149,9 +141,6 @@ class Computed:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._piece, name)
-
-    def __repr__(self) -> str:
-        return "Computed()"
 
 
 def run(same: Sameness, task: Sealed | Outcome, item: Sealed | Outcome, *partition: Any) -> Outcome:
@@ -169,8 +158,7 @@ def run(same: Sameness, task: Sealed | Outcome, item: Sealed | Outcome, *partiti
     >>> run(Sameness.here(), Sealed.of(len), Sealed.of("four")).result()
     4
     """
-    found = total_of(same, task, [item], *partition, extends=False)
-    return Outcome(found.value, found.failure, None if found.seen is None else found.seen[0])
+    return total_of(same, task, [item], *partition, extends=False)
 
 
 def total_of(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifold._cells import from_polars, numbers_of, real_cells, refuse_text, single
+from dpmanifold._cells import from_polars, numbers_of, objects, refuse_text, single
 from dpmanifold._check import Array, FloatArray, shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError, Public
@@ -27,9 +27,11 @@ def checked_numbers(covariate: object, n: int, invalid: str) -> tuple[FloatArray
         )
     if hasattr(covariate, "__array__"):
         given = _of_one_axis(covariate, n)
-        values = real_cells(list(map(single, given.tolist()))) if given.dtype.kind == "O" else numbers_of(given)
+        values = (
+            numbers_of(objects(list(map(single, given.tolist())))) if given.dtype.kind == "O" else numbers_of(given)
+        )
     elif isinstance(covariate, Sequence):
-        values = real_cells(list(map(single, covariate)))
+        values = numbers_of(objects(list(map(single, covariate))))
     else:
         raise InvalidArgumentError(
             "`covariate` must be one number per record, in a list or an array, got {got}.", got=shown(covariate)
