@@ -227,8 +227,8 @@ class Auditor:
         for fault in beside.faults:
             self._say(fault)
         notes = []
-        if beside.ahead:
-            which = "entry is" if beside.ahead == 1 else f"{beside.ahead:,} entries are"
+        if beside.missing:
+            which = "entry is" if len(beside.missing) == 1 else f"{len(beside.missing):,} entries are"
             notes.append(f"the last {which} not in the witness yet, which is told when the ledger is next opened.")
         for places in self._data.values():
             if len(places) > 1:
@@ -375,12 +375,7 @@ class _Beside:
         self._lines = None if lines is None else iter(lines)
         self._others: dict[str, _Line] = {}  # lines that are not the entry that was looked for, by their hashes
         self._recovered: set[str] = set()
-        self._missing: list[Entry] = []  # entries that no line had, since the last that one had
-
-    @property
-    def ahead(self) -> int:
-        """How many entries at the end the witness does not have yet."""
-        return len(self._missing)
+        self.missing: list[Entry] = []  # entries that no line had, since the last that one had
 
     def take(self, entry: Entry) -> None:
         """Look for an entry among the lines."""
@@ -388,11 +383,11 @@ class _Beside:
         if self._lines is None:
             return
         if not self._found(entry):
-            self._missing.append(entry)
+            self.missing.append(entry)
             return
-        for lacking in self._missing:
+        for lacking in self.missing:
             self.faults.append(f"{lacking.title} is not in the witness, and later ones are.")
-        self._missing.clear()
+        self.missing.clear()
 
     def finish(self) -> None:
         """Look at the lines that are left over."""
@@ -404,7 +399,7 @@ class _Beside:
                 f"entry {one.seq} ({one.kind}) of the witness, its line {one.number}, is not what the database has."
             )
         if forgotten:
-            self._missing.clear()  # not late, but others in their place: said already
+            self.missing.clear()  # not late, but others in their place: said already
 
     def _found(self, entry: Entry) -> bool:
         other = self._others.get(entry.hash)

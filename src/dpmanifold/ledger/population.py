@@ -34,7 +34,7 @@ from dpmanifold.privacy.promises import as_promise
 from dpmanifold.stats.curator import Curator
 
 if TYPE_CHECKING:
-    from dpmanifold.ledger.ledger import Ledger
+    pass
 
 # A population's unit is who is protected. A release about single records protects a participant only if no participant
 # has two of them, and a table of records without ids does not show that: somebody has to say so. Either the
@@ -71,7 +71,6 @@ class Grant:
         return Grant(principal, standing.grant, spent, left)
 
 
-@final
 class Population(Settling):
     """One account of a ledger: every private call takes it as `budget=`.
 
@@ -85,10 +84,6 @@ class Population(Settling):
     unit : who is protected, such as "participant"; "record" where every record is a unit of its own
     principal : in whose name it spends
     """
-
-    def __init__(self, ledger: Ledger, name: str, unit: str, principal: str) -> None:
-        super().__init__(ledger, name, principal)
-        self._unit = unit
 
     @property
     def ledger(self) -> str:

@@ -37,11 +37,12 @@ class Settling(Account):
     ----------
     ledger : which keeps the population
     name : the population's name
+    unit : who is protected
     principal : who orders
     """
 
-    def __init__(self, ledger: Ledger, name: str, principal: str) -> None:
-        self._ledger, self._name, self._principal = ledger, name, principal
+    def __init__(self, ledger: Ledger, name: str, unit: str, principal: str) -> None:
+        self._ledger, self._name, self._unit, self._principal = ledger, name, unit, principal
 
     def settle(self, order: Order, work: Callable[[Receipt], bytes]) -> bytes:
         """Pay for an order and do the work, once; or return what was stored for the same key and request."""

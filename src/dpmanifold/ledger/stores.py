@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import sqlite3
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import TypeVar, final
 
@@ -34,7 +34,7 @@ GUARDS = Triggers(("entries", "results"), SQLITE, POSTGRESQL)
 """What keeps a ledger's tables as they are."""
 
 
-class Held(Forkable):
+class Held(Forkable, ABC):
     """An attempt that is alive as long as this is not released and its process lives."""
 
     @abstractmethod
@@ -136,7 +136,7 @@ class Store(Database):
             with self.writing() as connection:
                 found = Reader(connection).entry(entry.seq)
                 connection.rollback()
-        except SQLAlchemyError:
+        except (SQLAlchemyError, sqlite3.Error):
             raise LedgerError(
                 f"the ledger {self.name} did not answer a commit and cannot be reached: whether it was recorded is "
                 "not known. Try again with the same key, which spends once only."

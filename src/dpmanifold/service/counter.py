@@ -8,52 +8,21 @@ nobody is to see how long it took: its account lets the outcome out when the tim
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NoReturn, final
+from collections.abc import Callable
+from typing import NoReturn, final
 
 from dpmanifold.ledger.population import Population
-from dpmanifold.privacy import Promise
-from dpmanifold.privacy.accounts import Account, Mark, Order, Receipt
+from dpmanifold.privacy.accounts import Account, Order, Receipt
 
 Call = Callable[[Account], object]
 """A private call about registered data, with the account that pays."""
 
 
-class _Before(Account):
-    """An account that is another one but for :meth:`settle`."""
+class _Before(Population):
+    """A population's account that is the same but for :meth:`settle`."""
 
     def __init__(self, account: Population) -> None:
-        self._account = account
-
-    @property
-    def ledger(self) -> str:
-        return self._account.ledger
-
-    @property
-    def name(self) -> str:
-        return self._account.name
-
-    @property
-    def unit(self) -> str:
-        return self._account.unit
-
-    @property
-    def privacy(self) -> Promise:
-        return self._account.privacy
-
-    @property
-    def spent(self) -> Promise | None:
-        return self._account.spent
-
-    @property
-    def remaining(self) -> Promise | None:
-        return self._account.remaining
-
-    def marked(self, content: Callable[[], Iterable[bytes]], facts: Mapping[str, Any]) -> Mark:
-        return self._account.marked(content, facts)
-
-    def known(self, order: Order) -> bytes | None:
-        return self._account.known(order)
+        super().__init__(account._ledger, account.name, account.unit, account.principal)
 
 
 class _TakenDown(BaseException):
@@ -111,4 +80,4 @@ class Punctual(_Before):
                 self._ready()
                 time.sleep(max(0.0, self._due - time.time()))
 
-        return self._account.settle(order, punctual)
+        return super().settle(order, punctual)
