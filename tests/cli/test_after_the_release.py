@@ -120,7 +120,7 @@ def test_a_release_that_cannot_be_written_is_printed(invoke, monkeypatch):
 @pytest.mark.parametrize(("failure", "code"), [(explode, 1), (interrupt, 130)])
 def test_means_by_class_are_kept_as_well(folder, invoke, monkeypatch, failure, code):
     np.save("labels.npy", np.arange(200) % 2)
-    monkeypatch.setattr("dpmanifold.cli.private.in_a_line", failure)
+    monkeypatch.setattr("dpmanifold.cli.outputs.in_a_line", failure)
     words = ["class-means", "a.npy", *MEAN[2:], "--labels", "labels.npy", "--classes", "0,1", "--out", "means"]
     assert "he 2 releases ARE written to means, and the promise is spent" in invoke(*words, code=code).stderr
     assert all(dpm.verify(dpm.load(folder / "means" / f"mean-{name}.json")).ok for name in (0, 1))

@@ -206,7 +206,7 @@ def test_classes_are_words_or_numbers_and_files_are_whole(run, tmp_path, monkeyp
             raise OSError(28, "No space left on device", str(path))
         path.write_text("{}")
 
-    monkeypatch.setattr("dpmanifold.cli.private.write_record", full)
+    monkeypatch.setattr("dpmanifold.cli.outputs.write_record", full)
     printed = run(*common, "--classes", "01,02", "--out", "other", code=1)
     assert not (tmp_path / "other").exists()  # no half of a set stays
     assert "No space left on device" in printed.stderr

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import dpmanifold as dpm
-from dpmanifold.cli.private import in_a_line
+from dpmanifold.cli.outputs import in_a_line
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.release import FLOAT, NO_ERROR
 

@@ -260,7 +260,7 @@ def class_words(text: str) -> list[str]:
     return words
 
 
-def refuse_classes(words: Mapping[str, Any]) -> None:
+def refuse_classes(words: Mapping[str, Any], outputs: object = None) -> None:
     """Refuse --classes that are no two or more names, before anything is read."""
     checked_names(class_words(words["classes"]))
 

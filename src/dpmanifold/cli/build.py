@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import inspect
 import pathlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
 
 from dpmanifold.cli import options
-from dpmanifold.cli.arguments import class_words, refuse_classes, shape_of
-from dpmanifold.cli.command import Asked, parameter, private_command, shared_signature
-from dpmanifold.cli.outputs import refuse_own_shape
+from dpmanifold.cli.arguments import EACH, class_words, refuse_classes, shape_of
+from dpmanifold.cli.command import Asked, Beside, Words, parameter, private_command, shared_signature
+from dpmanifold.cli.outputs import Outputs, refuse_own_shape
 from dpmanifold.errors import Argument, InvalidArgumentError, Public
 from dpmanifold.release import Release
-from dpmanifold.result import Result
 from dpmanifold.stats.pair import Pair
 from dpmanifold.stats.query import QUERIES, Option, Query
 from dpmanifold.stats.registered import Registered
@@ -57,12 +56,12 @@ def option_parameter(option: Option, afar: bool = False, planned: bool = False) 
     )
 
 
-def option_value(option: Option, word: Any) -> Any:
-    """Return an option as a private call takes it, or refuse a word that means nothing."""
-    if option.kind == "shape":
+def option_value(option: Option, word: Any, afar: bool = False) -> Any:
+    """Return an option as a private call takes it, or a client; refuse a word that means nothing."""
+    if option.kind == "shape" and not afar:
         return shape_of(word)
-    if option.kind == "release":
-        return None if word is None else Release.load(word)
+    if option.kind == "release" and word is not None and not afar:
+        return Release.load(word)
     if option.kind == "choice" and option.default is not None and None in option.values:
         words = {_NONE if value is None else value: value for value in option.values}
         if word not in words:
@@ -74,11 +73,6 @@ def option_value(option: Option, word: Any) -> Any:
             )
         return words[word]
     return word
-
-
-def option_values(query: Query, words: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of a query as its private call takes them."""
-    return {option.name: option_value(option, words[option.name]) for option in query.options}
 
 
 def planned_options(afar: bool = False) -> list[inspect.Parameter]:
@@ -94,41 +88,20 @@ def planned_options(afar: bool = False) -> list[inspect.Parameter]:
 # -------------------------------------------------------------------- what samples are read from
 
 
-@dataclass(frozen=True)
-class Beside:
-    """What a command says about its sample besides where the records are.
-
-    Attributes
-    ----------
-    parameters : of the command
-    given : returns what a private call is given before the ball, and by keyword
-    refuse : raises where the words alone cannot be, before anything is read
-    first : says which of the paths the records are, where the command reads others by itself
-    words : what help says of the sample
-    """
-
-    given: Callable[[Asked, Mapping[str, Any]], tuple[tuple[Any, ...], dict[str, Any]]]
-    parameters: Sequence[inspect.Parameter] = ()
-    refuse: Callable[[dict[str, Any]], None] = field(default=lambda words: None)
-    first: Callable[[dict[str, Any]], list[str]] | None = None
-    words: str = ""
-
-
-def _classes(asked: Asked, mine: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    own = {name: mine[name] for name in ("labels_public",) if name in mine}
-    names = asked.question.classes(class_words(mine["classes"]))
+def _classes(asked: Asked) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    names = asked.question.classes(class_words(asked.words["classes"]))
+    own = {name: asked.words[name] for name in ("labels_public",) if name in asked.words}
     return (asked.question.records, asked.question.labels), {"classes": names, **own}
 
 
-def _with_covariate(asked: Asked, mine: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    records, values = asked.question.records, None
-    if not isinstance(records, Registered):
-        values = asked.question.labels
-        values = asked.question.given.column(str(mine["covariate"]), "--covariate") if values is None else values
-    return (records, values), {name: mine[name] for name in ("covariate_range", "covariate_public")}
+def _with_covariate(asked: Asked) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    records, values = asked.question.records, asked.question.labels
+    if values is None and not isinstance(records, Registered):
+        values = asked.question.given.column(str(asked.words["covariate"]), "--covariate")
+    return (records, values), {name: asked.words[name] for name in ("covariate_range", "covariate_public")}
 
 
-def _refuse_no_covariate(words: dict[str, Any]) -> None:
+def _refuse_no_covariate(words: Words, outputs: Outputs) -> None:
     """Refuse a question without its covariate, which registered data alone know by themselves."""
     for name in ("covariate", "covariate_range"):
         if words["dataset"] is None and words[name] is None:
@@ -137,24 +110,24 @@ def _refuse_no_covariate(words: dict[str, Any]) -> None:
             )
 
 
-def _pair(asked: Asked, mine: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    records = asked.question.records
-    if mine["classes"] is not None:
-        return (records, None), {"classes": asked.question.classes(class_words(mine["classes"]))}
-    second = asked.second_group(asked.words["path"][1], mine["other_array"], mine["other_dataset"])
-    alike = asked.each_record or asked.words["dataset"] is not None
+def _pair(asked: Asked) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    records, words = asked.question.records, asked.words
+    if words["classes"] is not None:
+        return (records, None), {"classes": asked.question.classes(class_words(words["classes"]))}
+    second = asked.second_group(words["path"][1], words["other_array"], words["other_dataset"])
+    alike = words["units"] == EACH or words["dataset"] is not None
     return (records, second.records), {} if alike else {"units": (asked.question.units, second.units)}
 
 
-def _first_of_pair(words: dict[str, Any]) -> list[str]:
+def _first_of_pair(words: Words) -> list[str]:
     """Return the paths of one data set with two classes, or the first of two groups'."""
     return list(words["path"] if words["classes"] is not None else words["path"][:1])
 
 
-def _refuse_no_pair(words: dict[str, Any]) -> None:
+def _refuse_no_pair(words: Words, outputs: Outputs) -> None:
     """Refuse neither two groups nor one data set with two classes."""
     if words["classes"] is not None:
-        refuse_classes(words)
+        refuse_classes(words, outputs)
         if words["dataset"] is None or words["other_dataset"] is not None:
             raise InvalidArgumentError(
                 "--classes are those of one data set that is registered with --labels: give --dataset, and no "
@@ -237,16 +210,16 @@ _PAIR = (
         None,
     ),
 )
-_BESIDE: dict[type[Sample[Any]], Beside] = {
-    Units: Beside(lambda asked, mine: ((asked.question.records,), {})),
+BESIDE: dict[type[Sample[Any]], Beside] = {
+    Units: Beside(),
     Labelled: Beside(
         _classes, (*_LABELS, _LABELS_PUBLIC), refuse_classes, words="Labels are protected unless they are public."
     ),
     Groups: Beside(_classes, _LABELS, refuse_classes, words="Labels are public; nobody may be in two groups."),
     Pair: Beside(
         _pair, _PAIR, _refuse_no_pair, _first_of_pair,
-        "Nobody may be in both; --units is a column of both files.\n\nEach group has one PATH. Or both are in one data "
-        "set that a ledger has registered with labels: --dataset and --classes say which.",
+        words="Nobody may be in both; --units is a column of both files.\n\nEach group has one PATH. Or both are in "
+        "one data set that a ledger has registered with labels: --dataset and --classes say which.",
     ),
     WithCovariate: Beside(_with_covariate, _COVARIATE, _refuse_no_covariate),
 }  # fmt: skip
@@ -263,41 +236,46 @@ def summary(query: Query) -> str:
 
 def command_of(
     query: Query,
+    beside: Beside | None = None,
     extra: Sequence[inspect.Parameter] = (),
-    refuse: Callable[[dict[str, Any]], None] | None = None,
-    after: Callable[[Any, Asked, Mapping[str, Any]], Result] | None = None,
+    after: Callable[[Any, Asked], Any] = lambda found, asked: found,
+    words: str = "",
+    without: Sequence[str] = (),
 ) -> Callable[..., None]:
     """Return the command of a query.
 
     Parameters
     ----------
     query : what is asked
+    beside : what is said besides, if not what all queries of such a sample say
     extra : further options of the command
-    refuse : raises where the words alone cannot be
-    after : makes another result of the private call's, given what was asked and the command's own words
+    after : makes another result of the private call's, given what was asked
+    words : what help says of it, if not what the private call says
+    without : shared options that it does not have
     """
-    beside = next(_BESIDE[kind] for kind in query.sample.__mro__ if kind in _BESIDE)
+    about = beside or next(BESIDE[kind] for kind in query.sample.__mro__ if kind in BESIDE)
 
-    def release(asked: Asked, **mine: Any) -> Result:
-        before, own = beside.given(asked, mine)
-        terms = {**asked.terms, **own, **option_values(query, mine)}
-        found: Result = query.call(*before, *asked.about[1:], **terms)
-        return found if after is None else after(found, asked, mine)
+    def release(asked: Asked) -> Any:
+        before, own = about.given(asked)
+        options = {option.name: option_value(option, asked.words[option.name]) for option in query.options}
+        return after(query.call(*before, *asked.about[1:], **{**asked.terms, **own, **options}), asked)
 
-    def refuse_words(words: dict[str, Any]) -> None:
-        beside.refuse(words)
+    def refuse(words: Words, outputs: Outputs) -> None:
+        about.refuse(words, outputs)
         for option in query.options:
             if option.kind == "shape":
                 refuse_own_shape(words[option.name], words["path"])
-        if refuse is not None:
-            refuse(words)
 
-    asked = inspect.Parameter("asked", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Asked)
-    own = [*beside.parameters, *map(option_parameter, query.options), *extra]
-    release.__signature__ = inspect.Signature([asked, *own])  # type: ignore[attr-defined]
-    release.__name__ = query.name.replace("-", "_")
-    release.__doc__ = f"{summary(query)} {beside.words}".rstrip()
-    return private_command(*query.views, refuse=refuse_words, first=beside.first)(release)
+    return private_command(
+        release,
+        [*about.parameters, *map(option_parameter, query.options), *extra],
+        replace(about, refuse=refuse),
+        query.views,
+        query.name.replace("-", "_"),
+        f"{words or summary(query)} {about.words}".rstrip(),
+        without=without,
+        by_class=query.result is dict,
+    )
 
 
 def known_queries() -> list[Query]:
@@ -314,7 +292,7 @@ def known_queries() -> list[Query]:
         *(
             query
             for query in others
-            if any(kind in _BESIDE for kind in query.sample.__mro__)
+            if any(kind in BESIDE for kind in query.sample.__mro__)
             and not {option.name for option in query.options if option.name not in ours} & taken
         ),
     ]

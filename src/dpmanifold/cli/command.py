@@ -7,19 +7,18 @@ every refusal that can be foreseen.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 from dpmanifold._check import Array
 from dpmanifold.ball import Ball
 from dpmanifold.cli import options
-from dpmanifold.cli.arguments import EACH, promise_of
+from dpmanifold.cli.arguments import ball_of, classes_of, promise_of
 from dpmanifold.cli.engine import at_work
 from dpmanifold.cli.failures import guarded
-from dpmanifold.cli.outputs import Outputs
+from dpmanifold.cli.outputs import Folder, Outputs
 from dpmanifold.cli.payer import NOBODY, Payer, paying, refuse_simulations, with_array
-from dpmanifold.cli.question import Question
 from dpmanifold.cli.records import Given, How, read
 from dpmanifold.cli.registered import registered
 from dpmanifold.cli.speech import complain
@@ -28,10 +27,10 @@ from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.mechanisms import MECHANISMS
 from dpmanifold.privacy import Promise
 from dpmanifold.progress import on_a_terminal, quietly
-from dpmanifold.result import Result
 from dpmanifold.sources import Source
 from dpmanifold.stats.curator import Notice
 from dpmanifold.stats.registered import Registered
+from dpmanifold.stats.requests import names_in
 
 Teller = Callable[[Notice | str], None]
 """A function that is told how many records do not count as they are, or other words: before anything is spent where the
@@ -103,6 +102,29 @@ def shared_signature(
 
 
 @dataclass(frozen=True)
+class Question:
+    """Records, ball, promise and units, as every private function takes them."""
+
+    given: Given
+    ball: Ball
+    privacy: Promise
+    units: Any
+    labels: Any = None
+
+    @property
+    def records(self) -> Array | Source | Registered:
+        """What every private function takes first."""
+        return self.given.records
+
+    def classes(self, listed: list[str]) -> list[Any]:
+        """Return the classes that were listed; of registered data as they are registered."""
+        if isinstance(self.records, Registered) and "classes" in self.records.facts:
+            known = {str(name): name for name in names_in(self.records.facts["classes"])}
+            return [known.get(word, word) for word in listed]
+        return classes_of(listed)
+
+
+@dataclass(frozen=True)
 class Asked:
     """What was asked: the first arguments of a `private_*` function, and the keywords they all take."""
 
@@ -129,11 +151,6 @@ class Asked:
             "rng": self.words["seed"],
         }
 
-    @property
-    def each_record(self) -> bool:
-        """Whether nobody owns two records."""
-        return bool(self.words["units"] == EACH)
-
     def second_group(self, path: str, array: str | None, dataset: str | None) -> Question:
         """Read another file in the same way."""
         if (dataset is None) != (self.words["dataset"] is None):
@@ -141,28 +158,29 @@ class Asked:
                 "--dataset and --other-dataset go together: both groups are registered, or none."
             )
         words = {**self.words, "path": [path], "array": array or self.words["array"], "dataset": dataset}
-        return question_of(words, self.curator, self.payer)
+        return question_of({**words, "labels": None}, self.curator, self.payer)
 
 
 def question_of(words: dict[str, Any], tell: Teller | None = None, payer: Payer = NOBODY) -> Question:
-    """Read and check the records, the ball, the promise and the units; the curator may be told of images.
+    """Check everything that was said, and read what cannot be streamed; the curator may be told of images.
 
-    Registered data are not looked at.
+    Files are opened once: ids that stand in them are read along with the records. Registered data are not looked at.
     """
-    if words.get("dataset") is not None:
-        privacy = promise_of(words["epsilon"], words["delta"], words["mu"], words["rho"])
+    privacy = promise_of(words["epsilon"], words["delta"], words["mu"], words["rho"])
+    labels, covariate = words.get("labels"), words.get("covariate")
 
-        def opened(labels: str | None, covariate: str | None) -> Given:
-            along = (words["units"], one_apart(labels, covariate))
-            return read(words["path"], words["space"], words["size"], how_of(words), along, tell)
+    def opened(labels: str | None, covariate: str | None) -> Given:
+        along = (words["units"], one_apart(labels, covariate))
+        return read(words["path"], words["space"], words["size"], how_of(words), along, tell)
 
+    if words["dataset"] is not None:
         return Question(*registered(words["dataset"], words, payer.account, opened), privacy, None)
-    ball = (words["radius"], words["center"], words["source"], words.get("ball"))
-    promise = (words["epsilon"], words["delta"], words["mu"], words["rho"])
-    return Question.read(
-        words["path"], words["space"], words["size"], words["units"], ball, promise, how_of(words), words.get("labels"),
-        tell,
-    )  # fmt: skip
+    # Without columns that were chosen, a covariate must not be taken for a part of the records.
+    which = labels if words["columns"] is not None else one_apart(labels, covariate)
+    given = opened(which, None)
+    values = None if which is None else given.column(which, "--labels")
+    ball = ball_of(given.space, words["radius"], words["center"], words["source"], words.get("ball"))
+    return Question(given, ball, privacy, given.units(words["units"]), values)
 
 
 def one_apart(labels: str | None, covariate: str | None) -> str | None:
@@ -181,9 +199,7 @@ def invalid_of(words: dict[str, Any]) -> str:
     return "raise" if words["invalid"] is None else str(words["invalid"])
 
 
-def shared_options(
-    *dropped: str, leading: tuple[str, ...] = ()
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def shared_options(*dropped: str, leading: Sequence[str] = ()) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command the options that every private command has, besides its own.
 
     The function takes what was said for the shared ones as a dictionary, and its own options by keyword; an option of
@@ -197,22 +213,34 @@ def shared_options(
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
         own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
-        left_out = {*dropped, *(parameter.name for parameter in own)}
-        every = inspect.signature(shared_signature, eval_str=True).parameters.values()
-        shared = [parameter for parameter in every if parameter.name not in left_out]
+        names = [one.name for one in own]
 
-        @guarded
-        def run(**words: Any) -> None:
-            function({p.name: words[p.name] for p in shared}, **{p.name: words[p.name] for p in own})
+        def run(words: dict[str, Any]) -> None:
+            mine = {name: words.pop(name) for name in names}
+            function(words, **mine)
 
-        # Arguments and required options first; typer reads the signature, and the annotations.
-        first = [parameter for parameter in own if parameter.name in leading]
-        rest = [parameter for parameter in own if parameter.name not in leading]
-        parameters = sorted([*first, shared[0], *rest, *shared[1:]], key=lambda p: p.default is not p.empty)
-        parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters]
-        return dressed(run, parameters, function.__name__, function.__doc__)
+        return with_shared(run, own, dropped, leading, function.__name__, function.__doc__)
 
     return decorate
+
+
+def with_shared(
+    run: Callable[[dict[str, Any]], None],
+    own: Sequence[inspect.Parameter],
+    dropped: Iterable[str],
+    leading: Sequence[str],
+    name: str,
+    words: str | None,
+) -> Callable[..., None]:
+    """Return the command of a function that takes all that was said, with its own options and the shared ones."""
+    left_out = {*dropped, *(one.name for one in own)}
+    every = inspect.signature(shared_signature, eval_str=True).parameters.values()
+    path, *shared = (one for one in every if one.name not in left_out)
+    first = [one for one in own if one.name in leading]
+    rest = [one for one in own if one.name not in leading]
+    # Arguments and required options first.
+    parameters = sorted([*first, path, *rest, *shared], key=lambda one: one.default is not one.empty)
+    return dressed(lambda **said: run(said), parameters, name, words)
 
 
 def parameter(name: str, annotation: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
@@ -221,9 +249,11 @@ def parameter(name: str, annotation: Any, default: Any = inspect.Parameter.empty
 
 
 def dressed(
-    run: Callable[..., None], parameters: Sequence[inspect.Parameter], name: str, words: str | None
+    function: Callable[..., None], parameters: Sequence[inspect.Parameter], name: str, words: str | None
 ) -> Callable[..., None]:
-    """Return a guarded function with the parameters that typer is to read."""
+    """Return a function as a guarded command with the parameters that typer is to read."""
+    run = guarded(function)
+    parameters = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in parameters]
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {one.name: one.annotation for one in parameters}
     run.__name__, run.__doc__ = name, words
@@ -231,60 +261,82 @@ def dressed(
     return run
 
 
+Words = dict[str, Any]
+"""All that was said on the command line, by the names of the parameters."""
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What a private command says besides what all of them do: above all about its sample.
+
+    Attributes
+    ----------
+    given : returns what a private call is given before the ball, and by keyword
+    parameters : of the command
+    refuse : raises where the words alone cannot be, before anything is read
+    first : says which of the paths the records are, where the command reads others by itself
+    question : reads what is asked about
+    instead : does what is not private, and says whether it did
+    words : what help says of the sample
+    """
+
+    given: Callable[[Asked], tuple[tuple[Any, ...], dict[str, Any]]] = lambda asked: ((asked.question.records,), {})
+    parameters: Sequence[inspect.Parameter] = ()
+    refuse: Callable[[Words, Any], None] = lambda words, outputs: None
+    first: Callable[[Words], list[str]] = lambda words: list(words["path"])
+    question: Callable[[Words, Teller | None, Payer], Question] = question_of
+    instead: Callable[[Words, Outputs], bool] = lambda words, outputs: False
+    words: str = ""
+
+
 def private_command(
-    *views: str,
-    leading: tuple[str, ...] = (),
-    refuse: Callable[[dict[str, Any]], None] | None = None,
-    first: Callable[[dict[str, Any]], list[str]] | None = None,
-) -> Callable[[Callable[..., Result]], Callable[..., None]]:
-    """Make a command of a function from what was asked, and options of its own, to a result.
+    release: Callable[[Asked], Any],
+    own: Sequence[inspect.Parameter],
+    beside: Beside,
+    views: Sequence[str],
+    name: str,
+    words: str,
+    *,
+    without: Sequence[str] = (),
+    leading: Sequence[str] = (),
+    by_class: bool = False,
+) -> Callable[..., None]:
+    """Make a command of a function from what was asked to a result.
 
     Parameters
     ----------
+    release : makes the result
+    own : options that not every private command has
+    beside : what it says besides
     views : which of "npy", "picture" and "links" the result can be written as
+    name, words : of the command, and what help says of it
+    without : shared options that it does not have
     leading : arguments of its own that come before the data
-    refuse : raises where the options alone cannot be, before anything is read
-    first : says which of the paths the question is about, where the command reads others by itself
+    by_class : whether the result is a release for each class
     """
 
-    def decorate(release: Callable[..., Result]) -> Callable[..., None]:
-        def run(words: dict[str, Any], **mine: Any) -> None:
-            words = with_array(words)
-            files = (words["out"], words.get("npy"), words.get("picture"), words["html"], words["force"])
-            outputs = Outputs(*files, Views(words["coordinates"], words.get("links")))
-            marked = words["seed"] is not None or mine.get("reveal", False)
-            outputs.check(inputs_of(words | mine), mine.get("mechanism", "auto"), marked)
-            refuse_mechanism(mine.get("mechanism", "auto"))
-            if refuse is not None:
-                refuse(words | mine)
-            refuse_simulations(words | mine)
-            curator = teller(words["notice"], words["quiet"], words["dataset"] is not None)
-            with paying(words) as payer, at_work(words):
-                asked_of = {**_beside(words, mine), **words, **({} if first is None else {"path": first(words | mine)})}
-                asked = Asked(question_of(asked_of, curator, payer), words, curator, payer)
-                outputs.refuse_unmarked(asked.question.ball.simulated)
-                outputs.views.check(asked.question.ball.space, outputs.picture)
-                with quietly(words["quiet"]):
-                    result = release(asked, **mine)
-                outputs.write(result, words["as_json"], payer.remark)
+    def run(said: Words) -> None:
+        said = with_array(said)
+        mechanism, named = said.get("mechanism", "auto"), {view: said.get(view) for view in ("npy", "picture", "html")}
+        outputs = (Folder if by_class else Outputs)(
+            said["out"], **named, force=said["force"], views=Views(said["coordinates"], said.get("links"))
+        )
+        outputs.check(inputs_of(said), mechanism, said["seed"] is not None or said.get("reveal", False))
+        if beside.instead(said, outputs):
+            return
+        refuse_mechanism(mechanism)
+        beside.refuse(said, outputs)
+        refuse_simulations(said)
+        curator = teller(said["notice"], said["quiet"], said["dataset"] is not None)
+        with paying(said) as payer, at_work(said):
+            asked = Asked(beside.question({**said, "path": beside.first(said)}, curator, payer), said, curator, payer)
+            outputs.refuse_unmarked(asked.question.ball.simulated)
+            outputs.views.check(asked.question.ball.space, outputs.picture)
+            with quietly(said["quiet"]):
+                result = release(asked)
+            outputs.write(result, said["as_json"], payer.remark)
 
-        run.__signature__ = inspect.signature(release, eval_str=True)  # type: ignore[attr-defined]
-        run.__name__, run.__doc__ = release.__name__, release.__doc__
-        return shared_options(*set(_VIEWS) - set(views), leading=leading)(run)
-
-    return decorate
-
-
-def _beside(words: dict[str, Any], mine: dict[str, Any]) -> dict[str, Any]:
-    """Return what a command says about columns that are read with the records.
-
-    Labels are, by the commands that have them; a covariate where it must not be taken for a part of the records.
-    Registered data know both.
-    """
-    labels, covariate = mine.get("labels"), mine.get("covariate")
-    if words["dataset"] is not None:
-        return {"labels": labels, "covariate": covariate}
-    return {"labels": labels if words["columns"] is not None else one_apart(labels, covariate)}
+    return with_shared(run, own, {*_VIEWS, *without} - set(views), leading, name, words)
 
 
 def refuse_mechanism(name: str) -> None:

@@ -10,7 +10,7 @@ import pathlib
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -23,9 +23,10 @@ from dpmanifold.cli.records import is_pattern
 from dpmanifold.cli.speech import CannotPrintError, json_text, mention, say, say_json
 from dpmanifold.cli.views import PLAIN, Views
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.files import same_file, whole_file
+from dpmanifold.files import same_file, sync_folder, whole_file
 from dpmanifold.mechanisms import MECHANISMS
 from dpmanifold.records import write_record
+from dpmanifold.release import Release
 from dpmanifold.result import Result
 
 PICTURES = (".png", ".svg", ".pdf")
@@ -98,7 +99,7 @@ class Outputs:
         else:
             say(text())
 
-    def write(self, result: Result, as_json: bool, remark: str = "") -> None:
+    def write(self, result: Any, as_json: bool, remark: str = "") -> None:
         """Write the release, then every view of it that can be made, and print what was released, with a remark."""
         record = result.to_dict()
         where = "the release IS printed" if self.to_stdout else f"the release IS written to {self.release}"
@@ -135,6 +136,66 @@ class Outputs:
             yield "--html", self.html, lambda path=self.html: save_report(result, path)  # type: ignore[misc]
 
 
+@dataclass(frozen=True)
+class Folder(Outputs):
+    """A folder with the release of each class, in the place of one file."""
+
+    def check(self, inputs: Inputs, mechanism: str = "auto", marked: bool = False) -> Outputs:
+        """Refuse what can be no folder."""
+        refuse_stdout("--out", self.release)
+        if self.release.exists() and not self.release.is_dir():
+            raise InvalidArgumentError(f"--out {self.release} is a file. Give a folder.")
+        if not self.release.parent.is_dir():
+            raise InvalidArgumentError(
+                f"--out {self.release}: the folder {self.release.parent} does not exist. Make it first."
+            )
+        return self
+
+    def check_classes(self, names: Iterable[object], inputs: Inputs) -> None:
+        """Refuse files of classes that are there or are read."""
+        if self.release.is_dir():
+            targets = {f"--out, class {name}": _file_of(self.release, name) for name in names}
+            check_targets(targets, self.force, inputs)
+
+    def save(self, record: Any) -> None:
+        """Write one file per class: first into a folder beside, so that no half of them stays."""
+        out = self.release
+        with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as parts:
+            for name, one in record.items():
+                write_record(_file_of(pathlib.Path(parts), name), one)
+            out.mkdir(exist_ok=True)
+            for name in record:
+                os.replace(_file_of(pathlib.Path(parts), name), _file_of(out, name))
+            for folder in (out, out.parent):
+                sync_folder(folder)
+
+    def write(self, result: Any, as_json: bool, remark: str = "") -> None:
+        """Write and print the releases of all classes."""
+        record = {str(name): release.to_dict() for name, release in result.items()}
+        where = f"the {len(result)} releases ARE written to {self.release}"
+        with kept(lambda: self.save(record), where, record, remark):
+            if as_json:
+                say_json(record)
+                return
+            lines = [in_a_line(*item) for item in result.items()]
+            told = f"written {len(result)} releases to {self.release}"
+            say("\n".join([*lines, told, *([remark] if remark else [])]))
+
+
+def in_a_line(name: object, release: Release) -> str:
+    """Return what a class's release says, in short."""
+    mark = "" if release.private else " -- NOT PRIVATE"
+    noise = "no error can be stated"
+    if not release.ball.is_whole:
+        noise = f"expected noise {release.noise_error():.4g}{release.caution}"
+    return f"class {name}: {release.n:,} {release.unit}s, {release.privacy}, {noise}{mark}"
+
+
+def _file_of(folder: pathlib.Path, name: object) -> pathlib.Path:
+    """Return the file of a class's release."""
+    return folder / f"mean-{name}.json"
+
+
 def result_text(result: Result, *written: pathlib.Path | None, views: Views = PLAIN) -> str:
     """Return what people read of a result, and where it was written."""
     return "\n".join(
@@ -150,8 +211,8 @@ def check_targets(targets: Mapping[str, pathlib.Path], force: bool, inputs: Inpu
     for option, path in targets.items():
         _refuse_input(option, path, inputs)
         check_target(option, path, force)
-        if option == "--picture":
-            check_picture(path)
+        if option == "--picture" and path.suffix.lower() not in PICTURES:
+            raise InvalidArgumentError(f"--picture {path}: the name must end in {', '.join(PICTURES)}.")
         if option == "--html" and path.suffix.lower() not in (".html", ".htm"):
             raise InvalidArgumentError(f"--html {path}: the name must end in .html.")
     for (one, path), (other, twin) in combinations(targets.items(), 2):
@@ -236,12 +297,6 @@ def check_target(option: str, path: pathlib.Path, force: bool) -> None:
             pass
     except OSError as problem:
         raise InvalidArgumentError(f"{option} {path} cannot be written: {problem.strerror}.") from None
-
-
-def check_picture(path: pathlib.Path) -> None:
-    """Refuse a kind of picture that cannot be made."""
-    if path.suffix.lower() not in PICTURES:
-        raise InvalidArgumentError(f"--picture {path}: the name must end in {', '.join(PICTURES)}.")
 
 
 def require_plots() -> None:

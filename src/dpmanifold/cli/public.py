@@ -230,7 +230,6 @@ _PLAN = (
 _TOLD = ("everything", "labels_public", "covariate_public", "fill", *(option.name for option in planned_options()))
 
 
-@guarded
 def _plan(
     units: list[int], space: str, statistic: str, error: float | None, picture: pathlib.Path | None, **said: Any
 ) -> None:

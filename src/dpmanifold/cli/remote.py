@@ -1,36 +1,38 @@
-"""`dpm remote`: working with a service from afar. Records are never here; what is asked and released is."""
+"""`dpm remote`: working with a service from afar. Records are never here; what is asked and released is.
+
+Each command that asks for a release is made from its query, as the local command is. What a local command says about
+records, a steward has said when they were registered; everything else means the same here and there.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import inspect
+import pathlib
 import sys
-from collections.abc import Iterable, Mapping
-from typing import Annotated, Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from dpmanifold.ball import Ball
 from dpmanifold.cli import options
-from dpmanifold.cli.arguments import promise_of
-from dpmanifold.cli.build import known_queries, planned_options
-from dpmanifold.cli.command import dressed, parameter
-from dpmanifold.cli.failures import guarded
-from dpmanifold.cli.remote_asking import (
-    BallOrId,
-    Coordinates,
-    DataSet,
-    Timeout,
-    Url,
-    Writer,
-    asking,
-    ball_said,
-    connected,
-    service_exit_codes,
-)
-from dpmanifold.cli.speech import say, say_json, say_table
+from dpmanifold.cli.arguments import WHOLE_SPACE, ball_of, promise_of
+from dpmanifold.cli.build import known_queries, option_parameter, option_value, planned_options, summary
+from dpmanifold.cli.command import dressed, parameter, refuse_mechanism, shared_signature
+from dpmanifold.cli.failures import FAULT, PROMISE_IMPOSSIBLE, guarded
+from dpmanifold.cli.outputs import Folder, Outputs
+from dpmanifold.cli.speech import complain, say, say_answer, say_json, say_table, table_of
+from dpmanifold.cli.views import Views
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.stats.query import query_named
+from dpmanifold.manifolds import space_from_text
+from dpmanifold.progress import quietly
+from dpmanifold.stats.query import Query, query_named
+
+if TYPE_CHECKING:
+    from dpmanifold.remote import Client, Pending
 
 app = typer.Typer(
     help="Ask a service for releases of data that stay where they are (dpm serve).\n\n"
@@ -40,7 +42,63 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-_RELEASES = "Private releases"
+_SERVICE = "The service"
+_OUT = "What to write"
+DataSet = Annotated[str, typer.Argument(metavar="DATASET", help="POPULATION/NAME, as dpm remote datasets lists them.")]
+Url = Annotated[
+    str | None,
+    typer.Option(
+        "--url",
+        envvar="DPM_URL",
+        help="The service's address; may be left out where you have logged in at one alone.",
+        rich_help_panel=_SERVICE,
+    ),
+]
+Key = Annotated[
+    str | None,
+    typer.Option(
+        "--key",
+        help="Your name for this release: under it the service answers once, and the same again costs nothing.",
+        rich_help_panel=_SERVICE,
+    ),
+]
+NoWait = Annotated[
+    bool,
+    typer.Option("--no-wait", help="Do not wait for the publication: dpm remote fetch.", rich_help_panel=_SERVICE),
+]
+Timeout = Annotated[
+    float | None,
+    typer.Option(help="Wait so many seconds at most; also for an approval.", rich_help_panel=_SERVICE),
+]
+MaybeOut = Annotated[
+    pathlib.Path | None,
+    typer.Option(help="The release as JSON; may be left out with --no-wait.", rich_help_panel=_OUT),
+]
+FolderOut = Annotated[
+    pathlib.Path | None,
+    typer.Option(help="A folder: one JSON release per class.", rich_help_panel=_OUT),
+]
+BallOrId = Annotated[
+    str | None,
+    typer.Option(
+        "--ball",
+        metavar="FILE|ID",
+        help="Another ball than the registered one: a file as in dpm mean, or the id of a release of a ball.",
+        rich_help_panel="The public ball",
+    ),
+]
+Coordinates = Annotated[
+    str | None, typer.Option(help="Tell a mean in these coordinates, too: lonlat, decinc, poincare, ...")
+]
+# What all private commands say and means the same here; and when a release is asked for.
+_SAME = ("epsilon", "delta", "mu", "rho", "radius", "center", "source", "quiet", "npy", "picture", "links", "html",
+         "force", "as_json")  # fmt: skip
+_WHEN = (
+    parameter("key", Key, None),
+    parameter("url", Url, None),
+    parameter("no_wait", NoWait, False),
+    parameter("timeout", Timeout, None),
+)
 
 
 @guarded
@@ -76,21 +134,16 @@ def datasets(url: Url = None, as_json: options.Json = False) -> None:
     """List the data sets that you may ask, with what is left to you."""
     with service_exit_codes(), connected(url) as client:
         found = client.datasets()
-    if as_json:
-        say_json(found)
-        return
     rows = [
         (one["ref"], one["space"], f"{one['n']:,} {one['unit']}s", f"{one['ball']['radius']:.4g}", one["left_words"],
          f"{one['spent_share']:.0%}", "yes" if one["approval"] else "")
         for one in found
     ]  # fmt: skip
-    _say_rows("Data sets", ("data set", "space", "units", "radius", "left to you", "spent by all", "approval"), rows)
-    for one in found:
-        if one["note"]:
-            say(f"{_plain(one['ref'])}: {_plain(one['note'])}")
+    headings = ("data set", "space", "units", "radius", "left to you", "spent by all", "approval")
+    notes = [f"{_plain(one['ref'])}: {_plain(one['note'])}" for one in found if one["note"]]
+    say_answer(found, as_json, _table("Data sets", headings, rows), *notes)
 
 
-@guarded
 def _plan(
     statistic: str, dataset: str, ball: str | None, error: float | None, url: str | None, as_json: bool, **said: Any
 ) -> None:
@@ -139,7 +192,7 @@ def _say_plan(found: Mapping[str, Any]) -> None:
         part = one.get("of_radius", one.get("of_range"))
         what = (one.get("statistic", ""), one["mechanism"], _number(one["scale"]), _number(one["error"]))
         rows.append((*what, "-" if part is None else f"{part:.1%}"))
-    _say_rows("What to expect", ("draw", "mechanism", "scale", "error", "/largest"), rows)
+    say_table(_table("What to expect", ("draw", "mechanism", "scale", "error", "/largest"), rows))
     parts = [found, *(found.get(name) for name in ("refined", "shaped", "prospect"))]
     told = [_plain(part["verdict"]) for part in parts if part and part.get("verdict")]
     say("\n".join(text.replace("refine=True", "--refine") for text in told))
@@ -170,13 +223,11 @@ def releases(
     """List what you have asked for, the newest first."""
     with service_exit_codes(), connected(url) as client:
         found = [one.view for one in client.releases(limit, before)]
-    if as_json:
-        say_json(found)
-        return
     names = ("id", "ref", "statistic", "privacy_words", "state", "publishes")
     rows = [tuple("" if one[name] is None else one[name] for name in names) for one in found]
     rows = [(*row[:5], row[5].partition(".")[0]) for row in rows]  # to the second, in UTC; keys are in --json
-    _say_rows("Releases", ("id", "data set", "statistic", "promise", "state", "published (UTC)"), rows)
+    headings = ("id", "data set", "statistic", "promise", "state", "published (UTC)")
+    say_answer(found, as_json, _table("Releases", headings, rows))
 
 
 @guarded
@@ -199,8 +250,8 @@ def fetch(
              "force": force}  # fmt: skip
     with service_exit_codes(), connected(url) as client:
         handle = client.release(release)
-        writer = Writer.of(words, query_named(handle.view.get("statistic")).result is dict)
-        writer.receive(handle, quiet, timeout, as_json)
+        outputs = _outputs(words, query_named(handle.view.get("statistic")).result is dict)
+        _receive(handle, outputs, quiet, timeout, as_json)
 
 
 @guarded
@@ -212,28 +263,20 @@ def history(
     """Show what used up a population's cap; who else spent is not told."""
     with service_exit_codes(), connected(url) as client:
         found = client.history(population)
-    if as_json:
-        say_json(found)
-        return
     rows = [
         (one["sequence"], one["time"], one["analyst"], one["what"], one["promise"], f"{one['share']:.1%}",
          f"{one['total_share']:.1%}", one["state"])
         for one in found["lines"]
     ]  # fmt: skip
-    _say_rows(
-        f"Population {_plain(found['population'])}, cap {_plain(found['cap_words'])}",
-        ("entry", "time", "by", "what", "promise", "of cap", "in all", "state"),
-        rows,
-    )
+    title = f"Population {_plain(found['population'])}, cap {_plain(found['cap_words'])}"
+    headings = ("entry", "time", "by", "what", "promise", "of cap", "in all", "state")
+    say_answer(found, as_json, _table(title, headings, rows))
 
 
-def _say_rows(title: str, headings: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
-    table = Table(title=Text(title), box=box.SIMPLE)
-    for heading in headings:  # what has to be typed again stays in one piece
-        table.add_column(heading, overflow="fold", no_wrap=heading in ("id", "name", "data set", "time"))
-    for row in rows:
-        table.add_row(*(Text(_plain(entry)) for entry in row))
-    say_table(table)
+def _table(title: str, headings: Iterable[str], rows: Iterable[Iterable[object]]) -> Table:
+    """Return a table of what a service says; what has to be typed again stays in one piece."""
+    shown = [map(_plain, row) for row in rows]
+    return table_of(headings, shown, whole=("id", "data set", "time"), title=Text(title))
 
 
 def _plain(value: object) -> str:
@@ -247,6 +290,141 @@ def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.3g}"
 
 
+# -------------------------------------------------------------------- private releases
+
+
+def asking(query: Query | None) -> Callable[..., None]:
+    """Return the command that asks a service for what a query releases; None: for a statistic that is named."""
+    by_class = query is not None and query.result is dict
+    views = ("npy", "picture") if query is None else query.views
+    left_out = {"npy", "picture", "links"} - set(views) | ({"html"} if by_class else set())
+    own = () if query is None else query.options
+    shared = inspect.signature(shared_signature, eval_str=True).parameters
+    first = [] if query is not None else [parameter("name", Annotated[str, typer.Argument(help="The statistic.")])]
+    parameters = [
+        *first,
+        parameter("dataset", DataSet),
+        parameter("out", FolderOut if by_class else MaybeOut, None),
+        *(option_parameter(option, afar=True) for option in own),
+        *(parameter(name, shared[name].annotation, shared[name].default) for name in _SAME if name not in left_out),
+        *([parameter("coordinates", Coordinates, None)] if "links" in views else []),
+        parameter("ball", BallOrId, None),
+        *_WHEN,
+    ]  # fmt: skip
+
+    def run(**words: Any) -> None:
+        options = {one.name: option_value(one, words[one.name], afar=True) for one in own}
+        with service_exit_codes():
+            _ask(query_named(words["name"]) if query is None else query, words, options)
+
+    words = "Release any statistic by name." if query is None else summary(query)
+    return dressed(run, parameters, "statistic" if query is None else query.name, words)
+
+
+def _ask(query: Query, words: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    """Check what can be checked, ask, wait, and write."""
+    privacy = promise_of(words["epsilon"], words["delta"], words["mu"], words["rho"])
+    refuse_mechanism(given.get("mechanism", "auto"))
+    if words["out"] is None and not words["no_wait"]:
+        raise InvalidArgumentError("--out is missing: where the release is written. Or give --no-wait, and fetch it.")
+    by_class = query.result is dict
+    outputs = _outputs(words, by_class, given.get("mechanism", "auto"))
+    with connected(words["url"]) as client:
+        ball = ball_said(words, words["dataset"], client)
+        if words.get("links") is not None:
+            space = space_from_text(client.dataset(words["dataset"])["space"])
+            Views(words["coordinates"], words["links"]).check(space, words["picture"])
+        if by_class:
+            _refuse_classes(outputs, client.dataset(words["dataset"])["classes"] or ())
+        pending = client.ask(query.name, words["dataset"], privacy, ball=ball, key=words["key"], wait=False, **given)
+        if words["no_wait"]:
+            _tell_pending(pending, words["as_json"])
+            return
+        _receive(pending, outputs, words["quiet"], words["timeout"], words["as_json"])
+
+
+def ball_said(words: Mapping[str, Any], dataset: str, client: Client) -> Ball | str | None:
+    """Return the ball that was said, as a client takes it; None for the registered one."""
+    file = words.get("ball")
+    said = [words.get("radius"), words.get("center"), words.get("source") or None]
+    if file is None and said == [None] * 3:
+        return None
+    if file is not None and file != WHOLE_SPACE and not pathlib.Path(file).exists():
+        if said != [None] * 3:
+            raise InvalidArgumentError("--ball brings centre, radius and source with it: leave out the others.")
+        return str(file)
+    space = space_from_text(client.dataset(dataset)["space"])
+    return ball_of(space, words.get("radius"), words.get("center"), words.get("source") or "", file)
+
+
+def _outputs(words: Mapping[str, Any], by_class: bool, mechanism: str = "auto") -> Outputs | None:
+    """Return where a release goes, or refuse files that cannot be written; None where nothing is written yet."""
+    named = {option: words.get(option) for option in ("npy", "picture", "html")}
+    if any(name is not None for name in named.values()) and (words["out"] is None or by_class):
+        raise InvalidArgumentError("--npy, --picture and --html go with --out, of one release. Leave them out.")
+    if words["out"] is None:
+        return None
+    views = Views(words.get("coordinates"), words.get("links"))
+    outputs = (Folder if by_class else Outputs)(words["out"], **named, force=words["force"], views=views)
+    return outputs.check({"--ball": words.get("ball"), "--center": words.get("center")}, mechanism)
+
+
+def _refuse_classes(outputs: Outputs | None, names: Iterable[object]) -> None:
+    """Refuse classes that cannot be names of files, and files of theirs that are there."""
+    if not isinstance(outputs, Folder):
+        return
+    listed = [str(name) for name in names]
+    if any(set(name) & set("/\\") or not name.isprintable() for name in listed):
+        raise InvalidArgumentError("the classes have names that no file can have. Ask in Python: dpmanifold.connect.")
+    outputs.check_classes(listed, {})
+
+
+def _receive(pending: Pending[Any], outputs: Outputs | None, quiet: bool, timeout: float | None, as_json: bool) -> None:
+    """Wait for a release, write it and print it."""
+    if not quiet and pending.publishes and pending.view["state"] == "pending":
+        complain(f"release {pending.id}, to be published at {pending.publishes}")
+    with quietly(quiet):
+        result = pending.result(timeout)
+    where = "FOLDER" if isinstance(outputs, Folder) else "FILE"
+    remark = f"The service keeps it: dpm remote fetch {pending.id} --out {where} gives it again, at no cost."
+    assert outputs is not None
+    _refuse_classes(outputs, result)
+    outputs.write(result, as_json, remark)
+
+
+def _tell_pending(pending: Pending[Any], as_json: bool) -> None:
+    """Say that a release was asked for, and how it is fetched."""
+    when = f"to be published at {pending.publishes}" if pending.publishes else "waits for a steward's approval"
+    told = f"release {pending.id}: {when}\n  then         dpm remote fetch {pending.id} --out FILE"
+    say_answer(pending.view, as_json, told)
+
+
+@contextlib.contextmanager
+def connected(url: str | None) -> Iterator[Client]:
+    """Open a client of the service that was named, or of the only one that there is a token for."""
+    from dpmanifold.remote import connect
+    from dpmanifold.remote.tokens import known_services
+
+    known = list(known_services())
+    if url is None and len(known) != 1:
+        which = f"one of {', '.join(known)}" if known else "there is none yet: dpm remote login URL"
+        raise InvalidArgumentError(f"--url is missing: {which}. Or set DPM_URL.")
+    with connect(url if url is not None else known[0]) as client:
+        yield client
+
+
+@contextlib.contextmanager
+def service_exit_codes() -> Iterator[None]:
+    """Give what goes wrong at a service the exit code that says whose turn it is."""
+    from dpmanifold.remote import AnswerError, RemoteError
+
+    try:
+        yield
+    except RemoteError as problem:
+        problem.exit_code = PROMISE_IMPOSSIBLE if isinstance(problem, AnswerError) else FAULT  # type: ignore[attr-defined]
+        raise
+
+
 for name, command in (
     ("login", login),
     ("datasets", datasets),
@@ -257,5 +435,5 @@ for name, command in (
 ):
     app.command(name=name)(command)
 for query in known_queries():
-    app.command(name=query.name, rich_help_panel=_RELEASES)(asking(query))
-app.command(name="statistic", rich_help_panel=_RELEASES)(asking(None))
+    app.command(name=query.name, rich_help_panel="Private releases")(asking(query))
+app.command(name="statistic", rich_help_panel="Private releases")(asking(None))
