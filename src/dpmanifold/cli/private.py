@@ -58,7 +58,7 @@ def _revealed(release: Release, asked: Asked) -> Release:
         return release
     records, units = gathered(asked.question.given, asked.question.units)
     found = compare(release, records, units=units, public=True)
-    details = {**release.details, "revealed error": found.error, "revealed share clipped": found.clipped}
+    details = {**release.details, "revealed_error": found.error, "revealed_clipped_share": found.clipped}
     return replace(release, private=False, details=details)
 
 
