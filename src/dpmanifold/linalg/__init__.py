@@ -16,8 +16,6 @@ from dpmanifold.linalg.fused import (
     not_definite,
     symmetrize_batch,
     whitened,
-    whitened_log_coordinates,
-    whitened_log_norm,
     whitened_log_sum,
 )
 from dpmanifold.linalg.log_sums import LogSums, clipped_log_sums, gradient_sums, whitened_triangles
@@ -78,8 +76,6 @@ __all__ = [
     "vecd_of_triangles",
     "weighted_sum",
     "whitened",
-    "whitened_log_coordinates",
-    "whitened_log_norm",
     "whitened_log_sum",
     "whitened_triangles",
     "why_not_available",

@@ -40,26 +40,39 @@ _BLOCK, _CARD_BLOCK = 4096, 2**18
 LARGEST_LOGARITHM = 2048.0
 
 
-def log_coordinates(x: FloatArray, *, condition: float = passes.ANY_CONDITION) -> FloatArray:
+def log_coordinates(
+    x: FloatArray, inverse: FloatArray | None = None, power: int = 0, *, condition: float = passes.ANY_CONDITION
+) -> FloatArray:
     """Return vecd of the logarithms of SPD matrices, (..., k, k) -> (..., k(k+1)/2).
+
+    With `inverse`, a lower triangular (k, k), of log(2^-power a x a'): where `a` is the inverse of a Cholesky factor,
+    affine-invariant normal coordinates at the matrix behind it.
 
     Examples
     --------
     >>> log_coordinates(np.diag([1.0, np.e])).round(12) + 0.0
     array([0., 1., 0.])
+    >>> log_coordinates(np.diag([4.0, 4 * np.e]), np.eye(2) / 2).round(12) + 0.0
+    array([0., 1., 0.])
     """
-    return _coordinates(x, condition)
+    return _of_logarithms(x, False, condition, inverse, power)
 
 
-def log_norm(x: FloatArray, *, condition: float = passes.ANY_CONDITION) -> FloatArray:
-    """Return the Frobenius norm of the logarithms of SPD matrices, (..., k, k) -> (...).
+def log_norm(
+    x: FloatArray, inverse: FloatArray | None = None, power: int = 0, *, condition: float = passes.ANY_CONDITION
+) -> FloatArray:
+    """Return the norms of :func:`log_coordinates`, without eigenvectors, (..., k, k) -> (...).
+
+    With `inverse` they are affine-invariant distances.
 
     Examples
     --------
     >>> round(float(log_norm(np.diag([1.0, np.e]))), 12)
     1.0
+    >>> round(float(log_norm(np.diag([4.0, 4 * np.e]), np.eye(2) / 2)), 12)
+    1.0
     """
-    return _lengths(x, condition)
+    return _of_logarithms(x, True, condition, inverse, power)
 
 
 def log_mean(
@@ -152,34 +165,6 @@ def log_second_moment(
     return total / len(x)
 
 
-def whitened_log_coordinates(
-    inverse: FloatArray, x: FloatArray, power: int = 0, *, condition: float = passes.ANY_CONDITION
-) -> FloatArray:
-    """Return vecd of log(2^-power a x a') for one lower triangular `a`, the inverse of a Cholesky factor.
-
-    Shapes (k, k), (..., k, k) -> (..., k(k+1)/2): affine-invariant normal coordinates at the matrix behind `a`.
-
-    Examples
-    --------
-    >>> whitened_log_coordinates(np.eye(2) / 2, np.diag([4.0, 4 * np.e])).round(12) + 0.0
-    array([0., 1., 0.])
-    """
-    return _coordinates(x, condition, inverse, power)
-
-
-def whitened_log_norm(
-    inverse: FloatArray, x: FloatArray, power: int = 0, *, condition: float = passes.ANY_CONDITION
-) -> FloatArray:
-    """Return the norms of :func:`whitened_log_coordinates`: affine-invariant distances; (..., k, k) -> (...).
-
-    Examples
-    --------
-    >>> round(float(whitened_log_norm(np.eye(2) / 2, np.diag([4.0, 4 * np.e]))), 12)
-    1.0
-    """
-    return _lengths(x, condition, inverse, power)
-
-
 def whitened_log_sum(
     inverse: FloatArray,
     x: FloatArray,
@@ -188,7 +173,7 @@ def whitened_log_sum(
     *,
     condition: float = passes.ANY_CONDITION,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the weighted sum of :func:`whitened_log_coordinates` and their norms, (n, k, k) -> (k(k+1)/2,), (n,).
+    """Return the weighted sum of :func:`log_coordinates` and their norms, (n, k, k) -> (k(k+1)/2,), (n,).
 
     Minus the gradient of the mean squared affine-invariant distance, halved; and the distances.
 
@@ -199,7 +184,7 @@ def whitened_log_sum(
     """
     x = passes.entered(x)
     _one_axis(x)
-    lengths = whitened_log_norm(inverse, x, power, condition=condition)
+    lengths = log_norm(x, inverse, power, condition=condition)
     return _weighted_sum(x, weights, lengths, condition, inverse, power), lengths
 
 
@@ -244,8 +229,7 @@ def affine_distances(x: FloatArray, base: FloatArray, *, condition: float = pass
     """
     x = passes.entered(x)
     _same_size(base, x)
-    inverse, power = affine_factor(base)
-    return whitened_log_norm(inverse, x, power, condition=condition)
+    return log_norm(x, *affine_factor(base), condition=condition)
 
 
 def affine_gradient(
@@ -391,7 +375,7 @@ def _weighted_sum(
     inverse: FloatArray | None = None,
     power: int = 0,
 ) -> FloatArray:
-    """Return the exact weighted sum of :func:`_coordinates`, whose lengths are known; a block at a time."""
+    """Return the exact weighted sum of :func:`log_coordinates`, whose lengths are known; a block at a time."""
     if np.shape(weights) != (len(x),):
         raise InvalidArgumentError(f"weights must be of shape ({len(x)},), one per matrix, got {np.shape(weights)}.")
     size = x.shape[-1] * (x.shape[-1] + 1) // 2
@@ -403,7 +387,7 @@ def _weighted_sum(
     step = _block_of(x)
     for start in range(0, len(x), step):
         part = slice(start, start + step)
-        sums.add(_coordinates(x[part], condition, inverse, power) * weights[part, None])
+        sums.add(log_coordinates(x[part], inverse, power, condition=condition) * weights[part, None])
     return np.asarray(sums.total()[0])
 
 
@@ -425,30 +409,21 @@ def shortened(matrices: FloatArray, radius: float) -> tuple[FloatArray, FloatArr
     return matrices * share[:, None, None], lengths
 
 
-def _coordinates(x: FloatArray, condition: float, inverse: FloatArray | None = None, power: int = 0) -> FloatArray:
-    """Return vecd of logarithms, whitened first where an inverse factor is given: (..., k, k) -> (..., d)."""
+def _of_logarithms(x: FloatArray, norms: bool, condition: float, inverse: FloatArray | None, power: int) -> FloatArray:
+    """Return norms or vecd of logarithms, whitened first where an inverse factor is given: (..., k, k) -> (..., )."""
+    by_lapack = _lengths_by_lapack if norms else _coordinates_by_lapack
     x = passes.entered(x)
     if not passes.usable(x):
-        return _coordinates_by_lapack(x, inverse, power)
+        return by_lapack(x, inverse, power)
     batch, factor = _batch(x), None if inverse is None else passes.plain(inverse)
-    found = passes.run(batch, passes.LOG, factor=factor, power=power, coordinates=True, condition=condition)
-    assert found.coordinates is not None
+    found = passes.run(
+        batch, passes.LOG, factor=factor, power=power, norms=norms, coordinates=not norms, condition=condition
+    )
+    out = found.norms if norms else found.coordinates
+    assert out is not None
     if found.marked.size:
-        found.coordinates[found.marked] = _coordinates_by_lapack(batch[found.marked], inverse, power)
-    return found.coordinates.reshape(*x.shape[:-2], -1)
-
-
-def _lengths(x: FloatArray, condition: float, inverse: FloatArray | None = None, power: int = 0) -> FloatArray:
-    """Return the norms of :func:`_coordinates`, without eigenvectors: (..., k, k) -> (...)."""
-    x = passes.entered(x)
-    if not passes.usable(x):
-        return _lengths_by_lapack(x, inverse, power)
-    batch, factor = _batch(x), None if inverse is None else passes.plain(inverse)
-    found = passes.run(batch, passes.LOG, factor=factor, power=power, norms=True, condition=condition)
-    assert found.norms is not None
-    if found.marked.size:
-        found.norms[found.marked] = _lengths_by_lapack(batch[found.marked], inverse, power)
-    return found.norms.reshape(x.shape[:-2])
+        out[found.marked] = by_lapack(batch[found.marked], inverse, power)
+    return out.reshape((*x.shape[:-2], *out.shape[1:]))
 
 
 def _coordinates_by_lapack(x: FloatArray, inverse: FloatArray | None, power: int) -> FloatArray:

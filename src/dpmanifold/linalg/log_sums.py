@@ -20,10 +20,10 @@ from dpmanifold.linalg.exact_sums import ExactSum, IntArray
 from dpmanifold.linalg.fused import (
     LARGEST_LOGARITHM,
     inspect,
+    log_coordinates,
     log_norm,
     shortened,
     whitened,
-    whitened_log_coordinates,
 )
 from dpmanifold.linalg.native import passes
 from dpmanifold.linalg.native.library import card_in_use
@@ -412,7 +412,7 @@ def _whitened_by_lapack(
 ) -> tuple[FloatArray, Array]:
     part, status = _checked(x, tolerance)
     moved = whitened(inverse, part, power)
-    logs = from_vecd(whitened_log_coordinates(inverse, part, power))
+    logs = from_vecd(log_coordinates(part, inverse, power))
     far = np.linalg.norm(logs, axis=(-1, -2)) > radius * _EDGE
     good = (status == 0) & ~far
     status[(status == 0) & far] = passes.CLIPPED

@@ -73,10 +73,8 @@ def tangent_sums(
     # The kernels read as much memory as these shapes promise: a wrong one must stop here.
     passes.require(x, (len(x), size), "the points")
     passes.require(at, (1 if codes is None else len(at), size), "the base points")
-    if codes is not None:
-        passes.require_numbers(codes, len(x), len(at), "the groups")
-    if chosen is not None:
-        passes.require_numbers(chosen, n, len(x), "the rows")
+    passes.require_numbers(codes, len(x), len(at), "the groups")
+    passes.require_numbers(chosen, n, len(x), "the rows")
     sums = ExactSum(size - 1 if kind == HYPERBOLIC else size, bound, len(at)) if sums is None else sums
     if sums.shift > _LARGEST_SHIFT:
         return None

@@ -16,11 +16,10 @@ from dpmanifold.linalg import (
     expm,
     from_vecd,
     log_coordinates,
+    log_norm,
     logm,
     to_vecd,
     whitened,
-    whitened_log_coordinates,
-    whitened_log_norm,
     whitened_log_sum,
 )
 from dpmanifold.linalg.symmetric import positive_eigenvalues
@@ -179,8 +178,7 @@ class AffineInvariantMetric(SPDMetric):
     def dist(self, p: FloatArray, q: FloatArray) -> FloatArray:
         """Norm of the logarithms of the generalised eigenvalues."""
         if p.ndim == 2:
-            inverse, power = affine_factor(p)
-            return whitened_log_norm(inverse, q, power)
+            return log_norm(q, *affine_factor(p))
         white, shift = self._whitened(p, q)
         return vector_norm(np.log(_eigenvalues(white)) + shift[..., None])
 
@@ -199,8 +197,7 @@ class AffineInvariantMetric(SPDMetric):
     def log_coords(self, p: FloatArray, q: FloatArray) -> FloatArray:
         """Logarithm of the whitened matrix, flattened."""
         if p.ndim == 2:
-            inverse, power = affine_factor(p)
-            return whitened_log_coordinates(inverse, q, power)
+            return log_coordinates(q, *affine_factor(p))
         return self._shifted_log(*self._whitened(p, q))
 
     def log_coords_by(self, inverse: FloatArray, power: Array, q: FloatArray) -> FloatArray:

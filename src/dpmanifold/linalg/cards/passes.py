@@ -7,19 +7,20 @@ and in any batch or block, and sums are of integers: neither the blocks nor wher
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dpmanifold._check import FloatArray
+from dpmanifold._check import Array, FloatArray
 from dpmanifold.linalg.cards.arrays import CardArray, host_room, is_card_array, on_host
 from dpmanifold.linalg.cards.modules import kernel
 from dpmanifold.linalg.cards.presence import cupy_module, failures_told
 from dpmanifold.linalg.cards.streaming import BLOCK_BYTES, Slot, in_flight, is_pinned
 from dpmanifold.linalg.exact_sums import ExactSum, IntArray
 from dpmanifold.linalg.native.library import PassArguments
+from dpmanifold.linalg.native.passes import FAULTS, NOTHING, ZERO, Outcome
 
 # Bits of DPM_WHAT: what a kernel is compiled for. Nothing else is looked at.
 FACTOR, LOWER, CENTER, MATRICES, COORDINATES, NORMS, WORDS, CODES = (1 << bit for bit in range(8))
@@ -77,29 +78,14 @@ class Asked:
         return sum(bit for bit, there in bits.items() if there)
 
 
-@dataclass(frozen=True)
-class Found:
-    """What a pass found; the arrays are on the host, and None where nothing was asked for or nothing is the matter.
-
-    The status stays on the card where no matrix is marked: how many are clipped is often all that is asked.
-    """
-
-    matrices: FloatArray | None = None
-    coordinates: FloatArray | None = None
-    norms: FloatArray | None = None
-    status: npt.NDArray[np.uint8] | CardArray | None = None
-    clips: int = 0
-    longest: float = 0.0
-
-
-def run(asked: Asked) -> Found:
+def run(asked: Asked) -> Outcome:
     """Run a pass where the matrices lie, or send them to the card that is in use."""
     with failures_told(), _card_of(asked):
         return _Pass(asked).run()
 
 
-def longest_norm(asked: Asked) -> Found:
-    """Run a pass for the longest of all norms alone, which are not fetched; those of marked matrices left out."""
+def longest_norm(asked: Asked) -> tuple[float, npt.NDArray[np.intp]]:
+    """Return the longest of all norms, which are not fetched, and the marked matrices, which are left out of it."""
     with failures_told(), _card_of(asked):
         return _Pass(asked, longest=True).longest()
 
@@ -135,25 +121,26 @@ class _Pass:
         self._added = cupy.zeros(2 + math.prod(self._shape), dtype=np.int64)
         self._status = cupy.empty(asked.n, dtype=np.uint8)
 
-    def run(self) -> Found:
+    def run(self) -> Outcome:
         """Start all blocks and fetch what they found."""
         asked, n, k = self.asked, self.asked.n, self.asked.k
-        found = Found(
-            host_room((n, k, k)) if asked.matrices else None,
-            host_room((n, asked.size)) if asked.coordinates else None,
-            host_room((n,)) if asked.norms else None,
+        wanted = (
+            ("matrices", (n, k, k), asked.matrices),
+            ("coordinates", (n, asked.size), asked.coordinates),
+            ("norms", (n,), asked.norms),
         )
+        rooms = {name: host_room(shape) for name, shape, is_wanted in wanted if is_wanted}
         if self._blocked:
-            _Blocks(self, found).run()
+            _Blocks(self, rooms).run()
         else:
             self._all_at_once()
-        return self._finished(found)
+        return Outcome(rooms.get("matrices"), rooms.get("coordinates"), rooms.get("norms"), *self._finished())
 
-    def longest(self) -> Found:
+    def longest(self) -> tuple[float, npt.NDArray[np.intp]]:
         """Start one block of all matrices, and look for the longest norm on the card."""
         norms = self._all_at_once()
         norms[self._status != 0] = 0.0
-        return self._finished(Found(longest=float(norms.max())))
+        return float(norms.max()), self._finished()[0]
 
     def _all_at_once(self) -> Any:
         asked, cupy = self.asked, self._cupy
@@ -201,15 +188,21 @@ class _Pass:
         )
         self._kernel.start(n, arguments, np.float64(asked.condition))
 
-    def _finished(self, found: Found) -> Found:
-        """Add the sums on the host, and fetch the status where a matrix is marked."""
+    def _finished(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.uint8] | CardArray, int | None]:
+        """Add the sums on the host; returns which matrices are marked, the status, and how many are clipped.
+
+        The status stays on the card where no matrix is marked: how many are clipped is often all that is asked.
+        """
         added = self._added.get()
         marked, clips = added[:2].tolist()
         if self.asked.sums is not None:
             words = added[2:].reshape(self._shape).sum(axis=0)
             self.asked.sums.words[: len(words)] += words
-        status = on_host(self._status) if marked else CardArray(self._status) if clips else None
-        return replace(found, status=status, clips=clips)
+        if marked:
+            status = on_host(self._status)
+            return np.flatnonzero(status & FAULTS), status, None
+        # A single zero, however many: memory that has to be cleared first would take longer than some passes.
+        return NOTHING, CardArray(self._status) if clips else np.broadcast_to(ZERO, (self.asked.n,)), clips
 
 
 def _address(array: Any) -> int | None:
@@ -219,8 +212,8 @@ def _address(array: Any) -> int | None:
 class _Blocks:
     """A pass in blocks: over matrices that are sent to the card, made plain there, or whose results are fetched."""
 
-    def __init__(self, whole: _Pass, found: Found) -> None:
-        self._whole, self._asked, self._found = whole, whole.asked, found
+    def __init__(self, whole: _Pass, rooms: dict[str, Array]) -> None:
+        self._whole, self._asked, self._rooms = whole, whole.asked, rooms
         asked = self._asked
         self._pinned = asked.rows is None and is_pinned(asked.x)
 
@@ -234,18 +227,9 @@ class _Blocks:
         in_flight(asked.n, step, cupy_module().cuda.get_current_stream(), self._start)
 
     def _start(self, slot: Slot, rows: slice) -> None:
-        asked, found = self._asked, self._found
-        n = rows.stop - rows.start
-        outputs = {
-            name: (out, slot.there(name, (n, *out.shape[1:])))
-            for name, out in (
-                ("matrices", found.matrices),
-                ("coordinates", found.coordinates),
-                ("norms", found.norms),
-            )
-            if out is not None
-        }
-        arrays = {name: there for name, (_, there) in outputs.items()}
+        asked, n = self._asked, rows.stop - rows.start
+        outputs = {name: slot.there(name, (n, *out.shape[1:])) for name, out in self._rooms.items()}
+        arrays = dict(outputs)
         if asked.group is not None:
             arrays["codes"] = slot.sent("codes", asked.group[rows if asked.rows is None else asked.rows[rows]], False)
         if is_card_array(asked.moved):
@@ -257,8 +241,8 @@ class _Blocks:
         elif self._whole.home:
             arrays["moved"] = slot.there("moved", (n, asked.size))
         self._whole.start(self._matrices(slot, rows), rows, **arrays)
-        for name, (out, there) in outputs.items():
-            slot.bring(name, there, out, rows)
+        for name, there in outputs.items():
+            slot.bring(name, there, self._rooms[name], rows)
         if self._whole.home:
             assert isinstance(asked.moved, np.ndarray)
             slot.bring("moved", arrays["moved"], asked.moved, rows if asked.places is None else asked.places[rows])
@@ -272,4 +256,4 @@ class _Blocks:
         return cupy.ascontiguousarray(asked.x.array[chosen], dtype=np.float64)
 
 
-__all__ = ["Asked", "Found", "longest_norm", "run"]
+__all__ = ["Asked", "longest_norm", "run"]

@@ -22,7 +22,7 @@ from dpmanifold.linalg.exact_sums import ExactSum, IntArray
 from dpmanifold.linalg.native.library import ImageArguments, PassArguments, card_in_use, current, limited
 
 if TYPE_CHECKING:
-    from dpmanifold.linalg.cards.passes import Asked, Found
+    from dpmanifold.linalg.cards.passes import Asked
 
 # One by one matrices are numbers: numpy is exact there, and needs no help.
 SMALLEST_SIZE, LARGEST_SIZE = 2, 64
@@ -68,8 +68,8 @@ class Outcome(NamedTuple):
         return np.asarray(self.held)
 
 
-_NOTHING = np.empty(0, dtype=np.intp)
-_ZERO = np.zeros((), dtype=np.uint8)
+NOTHING = np.empty(0, dtype=np.intp)
+ZERO = np.zeros((), dtype=np.uint8)
 
 
 def usable(x: npt.NDArray[np.generic] | CardArray, accurate: bool = False) -> bool:
@@ -194,19 +194,13 @@ def run(
     groups = 1 if sums is None else sums.groups
     # The kernels read as much memory as these shapes promise: a wrong one must stop here.
     require(x, (len(x), size) if triangles else (len(x), k, k), "the matrices")
-    if factor is not None:
-        require(factor, (k, k) if powers is None else (groups, k, k), "the factor")
-    if center is not None:
-        require(center, (k, k), "the center")
-    if powers is not None:
-        require_numbers(powers, groups, None, "the powers")
-    if rows is not None:
-        require_numbers(rows, n, len(x), "the rows")
-    if group is not None:
-        require_numbers(group, len(x), groups, "the groups")
+    require(factor, (k, k) if powers is None else (groups, k, k), "the factor")
+    require(center, (k, k), "the center")
+    require_numbers(powers, groups, None, "the powers")
+    require_numbers(rows, n, len(x), "the rows")
+    require_numbers(group, len(x), groups, "the groups")
     if moved is not None:
         require(moved, (len(moved), size), "the place for moved matrices")
-    if moved is not None and places is not None:
         require_numbers(places, n, len(moved), "the places")
     if isinstance(moved, CardArray) and not moved.is_plain:
         raise InvalidArgumentError("the place for moved matrices must be plain doubles.")
@@ -267,33 +261,21 @@ def run(
     )
     work = n * k * k * (k + 60.0)
     count = checked(handle.dpm_pass(level, ctypes.byref(arguments), condition, threads(handle, work)))
-    marked = np.flatnonzero(status & FAULTS) if count else _NOTHING
+    marked = np.flatnonzero(status & FAULTS) if count else NOTHING
     return Outcome(out_matrices, out_coordinates, out_norms, marked, status)
 
 
 def _on_card(asked: Asked) -> Outcome:
     """Let a card do a pass that was checked."""
-    from dpmanifold.linalg.cards.passes import Found
     from dpmanifold.linalg.cards.passes import run as run_there
 
     if asked.sums is not None:
         asked.sums.count(asked.n)
-    k, n = asked.k, asked.n
-    if n == 0:
-        found = Found(
-            np.empty((0, k, k)) if asked.matrices else None,
-            np.empty((0, asked.size)) if asked.coordinates else None,
-            np.empty(0) if asked.norms else None,
-        )
-    else:
-        found = run_there(asked)
-    if found.status is None:
-        # A single zero, however many: memory that has to be cleared first would take longer than some passes.
-        status = np.broadcast_to(_ZERO, (n,))
-        return Outcome(found.matrices, found.coordinates, found.norms, _NOTHING, status, 0)
-    if isinstance(found.status, CardArray):
-        return Outcome(found.matrices, found.coordinates, found.norms, _NOTHING, found.status, found.clips)
-    return Outcome(found.matrices, found.coordinates, found.norms, _marked(found), np.asarray(found.status))
+    if asked.n:
+        return run_there(asked)
+    matrices = np.empty((0, asked.k, asked.k)) if asked.matrices else None
+    coordinates = np.empty((0, asked.size)) if asked.coordinates else None
+    return Outcome(matrices, coordinates, np.empty(0) if asked.norms else None, NOTHING, np.empty(0, np.uint8), 0)
 
 
 def longest_norm(triangles: CardArray) -> tuple[float, npt.NDArray[np.intp]]:
@@ -306,12 +288,7 @@ def longest_norm(triangles: CardArray) -> tuple[float, npt.NDArray[np.intp]]:
         triangles, n, k, LOG, ANY_CONDITION, None, True, 0, None, None, math.inf, None,
         None, None, None, None, None, False, False, True,
     )  # fmt: skip
-    found = look_there(asked)
-    return found.longest, _marked(found)
-
-
-def _marked(found: Found) -> npt.NDArray[np.intp]:
-    return _NOTHING if found.status is None else np.flatnonzero(np.asarray(found.status) & FAULTS)
+    return look_there(asked)
 
 
 def size_of(entries: int) -> int:
@@ -381,9 +358,12 @@ def describe(images: Array | CardArray, eta: float, columns: FloatArray, rows: F
     return out
 
 
-def require(array: FloatArray, shape: tuple[int, ...], name: str) -> None:
-    """Refuse an array that is not what the kernels read: plain doubles of one shape. A card makes its own plain."""
-    if isinstance(array, CardArray) and array.shape == shape:
+def require(array: FloatArray | None, shape: tuple[int, ...], name: str) -> None:
+    """Refuse an array, if there is one, that is not what the kernels read: plain doubles of one shape.
+
+    A card makes its own plain.
+    """
+    if array is None or (isinstance(array, CardArray) and array.shape == shape):
         return
     plain_doubles = array.dtype == np.float64 and array.shape == shape
     if not plain_doubles or not (array.flags.c_contiguous and array.flags.aligned):
@@ -392,8 +372,10 @@ def require(array: FloatArray, shape: tuple[int, ...], name: str) -> None:
         )
 
 
-def require_numbers(array: IntArray, length: int, below: int | None, name: str) -> None:
-    """Refuse whole numbers that are too few, or (with `below`) would be read as places outside an array."""
+def require_numbers(array: IntArray | None, length: int, below: int | None, name: str) -> None:
+    """Refuse whole numbers, if there are any, that are too few or (with `below`) places outside an array."""
+    if array is None:
+        return
     plain_numbers = array.dtype == np.int64 and array.flags.c_contiguous and array.flags.aligned
     inside = below is None or array.size == 0 or (array.min() >= 0 and array.max() < below)
     if array.shape != (length,) or not plain_numbers or not inside:
