@@ -24,7 +24,7 @@ def test_an_empty_file_is_a_service_on_this_machine(read, tmp_path):
     assert found.database == str(tmp_path / "state/service.db")
     assert found.root == tmp_path / "records"
     assert found.is_local
-    assert not found.tls
+    assert found.certificate is None
 
 
 def test_the_example_is_what_an_empty_file_means(tmp_path, read):
@@ -94,7 +94,7 @@ def test_others_are_served_by_tls_alone(read, host, proxy):
 def test_tls_serves_everybody(read):
     found = read("[web]\nhost = '0.0.0.0'\nport = 443\ncertificate = 'c.pem'\nprivate_key = 'k.pem'\n"
                  "url = 'https://stats.example.org'\n")  # fmt: skip
-    assert found.tls
+    assert found.certificate is not None
     assert found.hosts == ("stats.example.org",)
 
 

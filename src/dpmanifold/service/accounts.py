@@ -144,8 +144,8 @@ class Accounts:
     def listed(self) -> list[AccountView]:
         """Return all accounts by name, also closed ones."""
         shown_columns = [column for column in tables.accounts.c if column.name != "password"]
-        rows = self._database.rows(select(*shown_columns).order_by(tables.accounts.c.name))
-        return [AccountView(**row._mapping) for row in rows]
+        query = select(*shown_columns).order_by(tables.accounts.c.name)
+        return [AccountView(**row._mapping) for row in self._database.rows(query)]
 
     def _verified(self, name: str, password: str, address: str | None) -> Actor | None:
         """Return whose password it is, None if it is nobody's. Whether there is such an account changes no step."""
@@ -153,8 +153,7 @@ class Accounts:
         with self._database.writing() as connection:
             counted = limits.count(connection, fit, address)
             row = _row(connection, fit)
-        known = row is not None and row.closed is None
-        stored = row.password if row is not None and known else None
+        stored = row.password if row is not None and row.closed is None else None
         try:
             right = self._passwords.holds(stored, password)
         except TooMany:  # nothing was verified

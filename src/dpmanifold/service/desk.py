@@ -94,8 +94,7 @@ class Desk(Stewardship):
         """
         query = query_named(statistic)
         population, known = self.data_seen(dataset)
-        chosen = query.checked(options or {})
-        some = Question(statistic, population.cap, chosen, ball)
+        some = Question(statistic, population.cap, query.checked(options or {}), ball)
         found = asking(self.service, self.actor.name, Ref(population.name, known.name, known.version), some)
         return self.service.forecasts.curve(query, found.data, found.ball, kind, delta, found.options)
 
@@ -170,8 +169,8 @@ class Desk(Stewardship):
         undecided = row.decided_by is None and asked.account.status(row.key) is None
         if not undecided or not terms_of(self.service, asked.data.population, asked.data.name)["approval"]:
             return True
-        unpaid = tables.release_in(row.id, "asked")
-        self.service.database.write(update(tables.releases).where(unpaid).values(state="waiting"))
+        waits = update(tables.releases).where(tables.release_in(row.id, "asked")).values(state="waiting")
+        self.service.database.write(waits)
         return False
 
     def _asking(self, ref: str, question: Question) -> Asking:
@@ -193,7 +192,6 @@ class Desk(Stewardship):
     def _written(self, asked: Asking, order: Order) -> Row[Any]:
         """Write down what is asked, before anything is paid; of two at once, the first stands."""
         question, data = asked.question, asked.data
-        approval = terms_of(self.service, data.population, data.name)["approval"]
         values = {
             "id": tables.new_id(),
             "account": self.actor.name,
@@ -204,7 +202,7 @@ class Desk(Stewardship):
             "key": order.key,
             "promise": json.dumps(question.privacy.to_dict()),
             "request": order.request_hash,
-            "state": "waiting" if approval else "asked",
+            "state": "waiting" if terms_of(self.service, data.population, data.name)["approval"] else "asked",
             "asked": tables.now(),
         }
         with self.service.database.writing() as connection:

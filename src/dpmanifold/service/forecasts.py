@@ -17,7 +17,7 @@ from dpmanifold.privacy import ApproxDP, Promise
 from dpmanifold.privacy.promises import KINDS
 from dpmanifold.records import ball_to_dict
 from dpmanifold.service.kept import Kept
-from dpmanifold.service.questions import promise_from_json, promise_to_json
+from dpmanifold.service.questions import AMOUNTS, promise_from_json, promise_to_json
 from dpmanifold.service.views import Curve
 from dpmanifold.stats import Outlook, Plan, needed_promise, needed_units
 from dpmanifold.stats import plan as planned
@@ -101,7 +101,11 @@ class Forecasts:
             )
 
         def make() -> Curve:
-            points = [_point(query, data, ball, amount, _promise(kind, amount, fixed), options) for amount in GRID]
+            delta_of = {} if fixed is None else {"delta": fixed}
+            promises = (
+                (amount, promise_from_json({"kind": kind, AMOUNTS[kind]: amount, **delta_of})) for amount in GRID
+            )
+            points = [_point(query, data, ball, amount, promise, options) for amount, promise in promises]
             return Curve(query.name, kind, fixed, points)
 
         return self._once(["curve", *_known_by(query, data, ball, options), kind, fixed], make)
@@ -152,11 +156,6 @@ def _plan(query: Query, data: Kept, ball: Ball, privacy: Promise, options: Mappi
         share = privacy if touched == 1 else divide(privacy, touched)[0]
         return planned(number, ball, share, statistic=query.plan_as, **taken)
     return planned(number, ball, privacy, statistic=query.name, **taken)
-
-
-def _promise(kind: str, amount: str, delta: str | None) -> Promise:
-    named = {"PureDP": "epsilon", "ApproxDP": "epsilon", "ZCDP": "rho", "GDP": "mu"}[kind]
-    return promise_from_json({"kind": kind, named: amount} | ({} if delta is None else {"delta": delta}))
 
 
 def _point(

@@ -113,7 +113,7 @@ class Person:
         question = json.loads(row.question)
         query, privacy = find_query(row.statistic), promise_from_json(question["privacy"])
         state = state_of(row)
-        seconds = None if row.publishes is None else max(0.0, _until(row.publishes))
+        until = row.publishes and tables.moment(row.publishes) - tables.moment(tables.now())
         return ReleaseView(
             id=row.id,
             ref=f"{row.population}/{row.dataset.partition('@')[0]}",
@@ -129,7 +129,7 @@ class Person:
             state=state,
             asked=row.asked,
             publishes=row.publishes,
-            seconds=seconds,
+            seconds=None if until is None else max(0.0, until.total_seconds()),
             decided_by=row.decided_by,
             decided=row.decided,
             reason=row.reason,
@@ -137,10 +137,6 @@ class Person:
             pictured=state == "released" and bool(row.pictured),
             reported=state == "released" and bool(row.reported),
         )
-
-
-def _until(when: str) -> float:
-    return (tables.moment(when) - tables.moment(tables.now())).total_seconds()
 
 
 def state_of(row: Row[Any]) -> str:

@@ -16,6 +16,9 @@ from dpmanifold.privacy import Promise
 from dpmanifold.privacy.promises import KINDS
 from dpmanifold.stats.query import Query, query_named
 
+AMOUNTS = {"GDP": "mu", "PureDP": "epsilon", "ApproxDP": "epsilon", "ZCDP": "rho"}
+"""The amount that each kind of promise has, and is moved by a slider."""
+
 
 @final
 @dataclass(frozen=True)

@@ -223,6 +223,8 @@ class Settings:
         host = f"{UNIX}{base / web['host'].removeprefix(UNIX)}" if web["host"].startswith(UNIX) else web["host"]
         own = _address(host, web["port"], web["certificate"] is not None)
         url = (web["url"] or own).rstrip("/")
+        # By which names this machine calls itself, where only it can call.
+        loopback = [f"{name}:{web['port']}" for name in ("127.0.0.1", "localhost") if is_loopback(host)]
         found = cls(
             path=path,
             title=said["service"]["title"],
@@ -234,7 +236,7 @@ class Settings:
             vault=base / said["records"]["vault"],
             host=host,
             port=web["port"],
-            hosts=tuple(dict.fromkeys([*web["hosts"], *_hosts_of(url), *_loopback_hosts(host, web["port"])])),
+            hosts=tuple(dict.fromkeys([*web["hosts"], *_hosts_of(url), *loopback])),
             url=url,
             certificate=placed(web["certificate"]),
             private_key=placed(web["private_key"]),
@@ -250,11 +252,6 @@ class Settings:
         return found
 
     @property
-    def tls(self) -> bool:
-        """Whether the web process itself speaks TLS."""
-        return self.certificate is not None
-
-    @property
     def is_local(self) -> bool:
         """Whether only this machine can reach the web process."""
         return self.host.startswith(UNIX) or is_loopback(self.host)
@@ -263,7 +260,7 @@ class Settings:
         """Refuse to speak in the clear to anybody but this machine, and what makes no sense."""
         if (self.certificate is None) != (self.private_key is None):
             raise InvalidArgumentError("web.certificate and web.private_key go together: give both, or neither.")
-        if not self.is_local and not self.tls:
+        if not self.is_local and self.certificate is None:
             raise InvalidArgumentError(
                 f"web.host {self.host} can be reached from elsewhere, and passwords would travel in the clear. Give "
                 "web.certificate and web.private_key; or listen on 127.0.0.1 or unix:PATH behind a proxy that speaks "
@@ -373,8 +370,3 @@ def _hosts_of(url: str) -> list[str]:
         raise InvalidArgumentError(f"web.url must have a port that is a number, got {url}.") from None
     name = parts.netloc.rpartition("@")[2].lower()
     return [name.rpartition(":")[0] if usual and parts.port is not None else name]
-
-
-def _loopback_hosts(host: str, port: int) -> list[str]:
-    """Return the names by which this machine calls itself, where only it can call."""
-    return [f"127.0.0.1:{port}", f"localhost:{port}"] if is_loopback(host) else []

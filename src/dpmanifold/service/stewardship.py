@@ -265,8 +265,10 @@ class Stewardship(Person):
     def events(self, after: int = 0, limit: int = 100) -> list[EventView]:
         """Return a page of the audit log, from behind a number on."""
         self.require(AUDITOR)
-        page = events.page(self.service.database, after, max(1, min(limit, 1000)))
-        return [EventView(one.seq, one.at, one.kind, one.who, dict(one.facts)) for one in page]
+        return [
+            EventView(one.seq, one.at, one.kind, one.who, dict(one.facts))
+            for one in events.page(self.service.database, after, max(1, min(limit, 1000)))
+        ]
 
     def accounts(self) -> list[AccountView]:
         """Return all accounts, without passwords."""
@@ -323,14 +325,10 @@ def _grant(grant: Grant) -> GrantView:
 
 def _registration(row: Row[Any]) -> RegistrationView:
     return RegistrationView(
-        row.id, row.steward, row.population, row.name, json.loads(row.request), row.state, _message(row.message),
+        row.id, row.steward, row.population, row.name, json.loads(row.request), row.state,
+        joined(map(message_from_record, json.loads(row.message))) if row.message else Message(""),
         row.dataset, row.created, row.ended,
     )  # fmt: skip
-
-
-def _message(stored: str) -> Message:
-    """Return what a worker has said of a registration."""
-    return joined(map(message_from_record, json.loads(stored))) if stored else Message("")
 
 
 def _recovered(populations: Mapping[str, Totals]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, final
 
 from dpmanifold.privacy import Promise
@@ -23,21 +23,13 @@ def share_of(cap: Promise, amount: Amount) -> float:
     return float(max((used / whole for used, whole in parts if whole), default=0))
 
 
+@dataclass(frozen=True)
 class View:
     """Facts for a page; :meth:`to_dict` gives the same for JSON."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return names and values, ready for JSON."""
-        assert is_dataclass(self)
-        return {one.name: _plain(getattr(self, one.name)) for one in fields(self)}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, View):
-        return value.to_dict()
-    if isinstance(value, (list, tuple)):
-        return [_plain(entry) for entry in value]
-    return value
+        return asdict(self)
 
 
 Amounts = dict[str, Any]

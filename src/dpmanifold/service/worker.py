@@ -167,8 +167,8 @@ class Worker:
         rows = tables.releases
         wanted = select(rows.c.id, rows.c.account, rows.c.population, rows.c.dataset, rows.c.key, rows.c.starts,
                         rows.c.due, rows.c.publishes)  # fmt: skip
-        chosen = wanted.where(and_(rows.c.state == "paid", condition)).order_by(rows.c.starts)
-        return self.service.database.rows(chosen)
+        in_order = wanted.where(and_(rows.c.state == "paid", condition)).order_by(rows.c.starts)
+        return self.service.database.rows(in_order)
 
     def _postpone(self, row: Row[Any]) -> None:
         """Give a release another slot, as long as one is now: a steward may have made it longer."""

@@ -42,7 +42,6 @@ INCIDENT = "dpmanifold.incident"  # where the log finds what happened,
 ROUTE = "dpmanifold.route"  # and by which line of the table
 # It may have failed after a payment: what it says is true either way.
 _NO_LEDGER = "The ledger does not answer. Try again later, under the same key: nothing is paid for twice."
-_ERROR_PAGE = "error.html"
 _LONGEST_NAME = 100
 
 
@@ -92,8 +91,7 @@ def as_json(content: Mapping[str, Any], status: int = 200, headers: Mapping[str,
 
 def document(content: bytes) -> Response:
     """Answer with a report: a page of its own that can do nothing."""
-    policy = {"content-security-policy": REPORT_POLICY}
-    return Response(content, media_type="text/html; charset=utf-8", headers=policy)
+    return Response(content, media_type="text/html; charset=utf-8", headers={"content-security-policy": REPORT_POLICY})
 
 
 def picture(content: bytes) -> Response:
@@ -171,8 +169,9 @@ def is_for_programs(path: str) -> bool:
 def _error_page(request: Request, told: ServiceError) -> Response:
     heading = HTTPStatus(told.status).phrase
     try:
-        facts = {"title": heading, "message": told.message, "incident": told.incident}
-        shown = page(request, _ERROR_PAGE, status=told.status, **facts)
+        shown = page(
+            request, "error.html", status=told.status, title=heading, message=told.message, incident=told.incident
+        )
     except Exception:  # the database or a template may be what is broken: an answer needs neither
         shown = HTMLResponse(_bare_page(heading, told.message), status_code=told.status)
     shown.headers.update(told.headers)

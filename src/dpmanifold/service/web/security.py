@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dpmanifold.service.errors import Forbidden, ServiceError
-from dpmanifold.service.settings import Settings
+from dpmanifold.service.settings import Settings, is_loopback
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
@@ -254,7 +254,7 @@ def refuse_foreign(request: Request, settings: Settings) -> None:
     """
     origins, sites = (request.headers.getlist(name) for name in ("origin", "sec-fetch-site"))
     origin, site = (*origins, "null")[0], (*sites, None)[0]
-    scheme = "https" if settings.tls else urllib.parse.urlsplit(settings.url).scheme
+    scheme = "https" if settings.certificate else urllib.parse.urlsplit(settings.url).scheme
     own = origin.lower() == f"{scheme}://{request.headers['host'].lower()}" and site in (None, "same-origin")
     ours = own or (origin == "null" and site == "same-origin")
     if not ours or len(origins) > 1 or len(sites) > 1:  # no browser says it twice
@@ -305,9 +305,4 @@ def last_address(values: Iterable[bytes]) -> str | None:
 
 def _is_near(client: tuple[str, int] | None) -> bool:
     """Return whether a connection comes by a socket file or from this machine."""
-    if client is None or not client[0]:
-        return True
-    try:
-        return ipaddress.ip_address(client[0]).is_loopback
-    except ValueError:
-        return False
+    return client is None or not client[0] or is_loopback(client[0])

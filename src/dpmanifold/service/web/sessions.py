@@ -68,9 +68,12 @@ def signed_in(request: Request) -> Login:
     return login
 
 
-def desk(request: Request) -> Desk:
-    """Return the desk of whoever is signed in."""
-    return service_of(request).desk(signed_in(request).actor)
+def desk(request: Request, *roles: str) -> Desk:
+    """Return the desk of whoever is signed in; where roles are given, for others there is nothing here."""
+    found = service_of(request).desk(signed_in(request).actor)
+    if roles:
+        found.require(*roles)
+    return found
 
 
 def page(request: Request, template: str, *, status: int = 200, **context: Any) -> HTMLResponse:
@@ -162,10 +165,8 @@ def sign_in(request: Request, actor: Actor, path: str | None = "/") -> RedirectR
         logins.end(old)
     value, _ = logins.begin(actor)
     response = see_other(local_path(path))
-    hours = service_of(request).settings.login_hours
-    response.set_cookie(
-        COOKIE, value, max_age=int(hours * 3600), path="/", secure=True, httponly=True, samesite="strict"
-    )
+    seconds = int(service_of(request).settings.login_hours * 3600)
+    response.set_cookie(COOKIE, value, max_age=seconds, path="/", secure=True, httponly=True, samesite="strict")
     response.delete_cookie(START_COOKIE, path="/", secure=True, httponly=True, samesite="strict")
     return response
 
@@ -186,8 +187,7 @@ def _plausible(value: str) -> bool:
 
 def _start_csrf(request: Request, value: str) -> str:
     """Return what the form says of somebody with this cookie: only this process can work it out."""
-    key = cast(bytes, request.app.state.start_key)
-    return hmac.new(key, value.encode(), hashlib.sha256).hexdigest()
+    return hmac.new(request.app.state.start_key, value.encode(), hashlib.sha256).hexdigest()
 
 
 def _checked(fields: dict[str, str], csrf: str) -> dict[str, str]:

@@ -47,8 +47,7 @@ def _page(request: Request, problem: Problem | None = None, **context: Any) -> R
 def make_token(request: Request) -> Response:
     """Make a token, and show its secret this once."""
     fields = form(request)
-    at = desk(request)
-    made, problem = tried(lambda: at.make_token(fields.get("label", ""), whole_in(fields, "days")))
+    made, problem = tried(lambda: desk(request).make_token(fields.get("label", ""), whole_in(fields, "days")))
     if made is None:
         typed = {"label": fields.get("label", ""), "days": fields.get("days", "")}
         return _page(request, problem, token_problem=None if problem is None else problem.text, typed=typed)

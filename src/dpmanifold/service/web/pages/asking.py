@@ -9,9 +9,9 @@ from typing import Any, final
 
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.service.forecasts import USUAL_DELTA
-from dpmanifold.service.questions import Question, promise_to_json
+from dpmanifold.service.questions import AMOUNTS, Question, promise_to_json
 from dpmanifold.service.web.pages.showing import number_in, typed_promise, whole_in
-from dpmanifold.service.web.pages.words import KIND_WORDS, SYMBOLS
+from dpmanifold.service.web.pages.words import KIND_WORDS
 from dpmanifold.stats.query import Option, Query, query_named
 
 USUAL = {"GDP": "0.25", "PureDP": "0.5", "ApproxDP": "0.5", "ZCDP": "0.0315"}
@@ -50,8 +50,8 @@ class Typed:
         first : the statistic where none is named
         """
         kind = fields.get("kind", "") or "GDP"
-        if kind not in SYMBOLS:
-            raise InvalidArgumentError(f"kind must be one of {', '.join(SYMBOLS)}, got {kind[:40]!r}.")
+        if kind not in AMOUNTS:
+            raise InvalidArgumentError(f"kind must be one of {', '.join(AMOUNTS)}, got {kind[:40]!r}.")
         query = query_named(fields.get("statistic", "") or first)
         return Typed(
             statistic=query.name,
@@ -72,7 +72,7 @@ class Typed:
     def amount_words(self) -> str:
         """The promise, as typed."""
         rest = f", delta {self.delta}" if self.kind == "ApproxDP" else ""
-        return f"{SYMBOLS[self.kind]} {self.amount}{rest}"
+        return f"{AMOUNTS[self.kind]} {self.amount}{rest}"
 
     @property
     def fields(self) -> list[tuple[str, str]]:
@@ -99,11 +99,10 @@ class Typed:
 
     def question(self) -> Question:
         """Return the question, or say what is wrong with what was typed."""
-        promise = typed_promise(dict(self.fields))
         return Question.from_dict(
             {
                 "statistic": self.statistic,
-                "privacy": promise_to_json(promise),
+                "privacy": promise_to_json(typed_promise(dict(self.fields))),
                 "options": self.values(),
                 "ball": {"release": self.ball} if self.ball else None,
             }

@@ -95,8 +95,8 @@ def _is_array(answer: Any) -> bool:
 def state(request: Request) -> Response:
     """Return what the page of a pending release looks for, and that of a new one whose picture is being drawn."""
     found = desk(request).release(request.path_params["release"])
-    told = {"state": found.state, "seconds": found.seconds, "publishes": found.publishes}
-    return as_json({**told, "complete": found.pictured and found.reported})
+    complete = found.pictured and found.reported
+    return as_json({"state": found.state, "seconds": found.seconds, "publishes": found.publishes, "complete": complete})
 
 
 def image(request: Request) -> Response:

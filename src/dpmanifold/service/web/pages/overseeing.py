@@ -32,7 +32,7 @@ _EVENTS = 100
 
 def steward(request: Request, problems: Mapping[str, Problem] = _NO_PROBLEMS, typed: Any = _FIRST) -> Response:
     """Show what waits for a decision, populations and registrations."""
-    at = _steward(request)
+    at = desk(request, STEWARD)
     return _shown(
         request, "steward.html", problems, title="Steward", waiting=at.waiting(), populations=at.populations(),
         registrations=at.registrations()[:20], typed=typed,
@@ -49,7 +49,7 @@ def _shown(request: Request, template: str, problems: Mapping[str, Problem], **c
 def make_population(request: Request) -> Response:
     """Make a population."""
     fields = form(request)
-    at = _steward(request)
+    at = desk(request, STEWARD)
     made, problem = tried(
         lambda: at.make_population(
             fields.get("name", "").strip(), typed_promise(fields), fields.get("unit", "").strip()
@@ -63,7 +63,7 @@ def make_population(request: Request) -> Response:
 
 def population(request: Request, problems: Mapping[str, Problem] = _NO_PROBLEMS, typed: Any = _FIRST) -> Response:
     """Show one population: its cap, grants, data sets and their terms."""
-    at = _steward(request)
+    at = desk(request, STEWARD)
     one = at.population(request.path_params["population"])
     # As they are typed; empty where the service works them out.
     slots = {data.name: "" if data.own_slot is None else f"{data.own_slot:g}" for data in one.datasets}
@@ -112,7 +112,7 @@ def _changed(
 ) -> Response:
     """Change something about a population, and show it again: with the problem beside its form where there is one."""
     fields = form(request)
-    at, name = _steward(request), request.path_params["population"]
+    at, name = desk(request, STEWARD), request.path_params["population"]
     _, problem = tried(lambda: change(at, name, fields))
     if problem is not None:
         return population(request, {place or what: problem}, {**_FIRST, **fields})
@@ -122,7 +122,7 @@ def _changed(
 def decide(request: Request) -> Response:
     """Approve or refuse what an analyst asked for."""
     fields = form(request)
-    at = _steward(request)
+    at = desk(request, STEWARD)
     release, reason = request.path_params["release"], _reason(fields)
     approves = fields.get("decision") == "approve"
     _, problem = tried(lambda: at.approve(release, reason) if approves else at.refuse(release, reason))
@@ -131,16 +131,9 @@ def decide(request: Request) -> Response:
     return see_other(address("/steward", [("done", "approved" if approves else "refused")]))
 
 
-def _steward(request: Request) -> Desk:
-    at = desk(request)
-    at.require(STEWARD)
-    return at
-
-
 def auditor(request: Request) -> Response:
     """Show what an audit finds now, the populations and the accounts."""
-    at = desk(request)
-    at.require(AUDITOR)
+    at = desk(request, AUDITOR)
     return show(
         request, "auditor.html", title="Audit", audit=at.audit(), populations=at.populations(), accounts=at.accounts()
     )

@@ -64,21 +64,6 @@ class Headline:
         return not self.on or (known is not None and (known.kind is Kind.POINT or bool(known.error_of)))
 
     @property
-    def words(self) -> dict[str, Any]:
-        """The same for the page."""
-        distance = self.is_distance
-        return {
-            "error": self.error,
-            "share": self.share,
-            "error_text": number(self.error),
-            "share_text": percent(self.share),
-            "unit_words": "as a distance" if distance else f"on the {self.on}",
-            "share_words": "of the ball's radius" if distance else "of the largest value",
-            "mechanism": self.mechanism,
-            "verdict": self.verdict,
-        }
-
-    @property
     def picture(self) -> Markup:
         """What it would look like."""
         return (pictures.disc if self.is_distance else pictures.band)(self.share)
@@ -130,7 +115,7 @@ def _expected(at: Desk, one: DataSetView, typed: Typed, question: Question, foun
         return {**_NOTHING, "price_problem": in_form(found["verdict"])}
     price, unpaid = tried(lambda: at.price(one.ref, question)) if at.actor.role == ANALYST else (None, None)
     return {
-        "head": head.words,
+        "head": head,
         "more": [in_form(found[name]["verdict"]) for name in ("refined", "shaped") if name in found],
         "picture": head.picture,
         "price": price,
@@ -195,9 +180,13 @@ def curve(request: Request) -> Response:
 
 
 def _with_words(point: Mapping[str, Any]) -> dict[str, Any]:
-    told = {"error_text": number(point["error"]), "share_text": percent(point["of_radius"])}
-    refused = point["refused"] and in_form(point["refused"])
-    return {**point, **told, "verdict": in_form(point["verdict"]), "refused": refused}
+    return {
+        **point,
+        "error_text": number(point["error"]),
+        "share_text": percent(point["of_radius"]),
+        "verdict": in_form(point["verdict"]),
+        "refused": point["refused"] and in_form(point["refused"]),
+    }
 
 
 # -------------------------------------------------------------------- price and payment
@@ -208,9 +197,7 @@ def confirm(request: Request) -> Response:
     """Show what a question costs. The key is in the address: whoever comes back finds the same one."""
     fields = dict(request.query_params)
     ref, key = fields.get("data", ""), fields.pop("key", "")
-    at = desk(request)
-    at.require(ANALYST)
-    one = at.dataset(ref)
+    one = desk(request, ANALYST).dataset(ref)
     typed, problem = tried(lambda: Typed.read(fields, one.statistics[0]))
     if typed is None or problem is not None:
         return see_other(address(f"/plan/{one.ref}", []))
@@ -220,8 +207,7 @@ def confirm(request: Request) -> Response:
 
 
 def _price_page(request: Request, one: DataSetView, typed: Typed, key: str, problem: Problem | None = None) -> Response:
-    at = desk(request)
-    at.require(ANALYST)
+    at = desk(request, ANALYST)
     known = _asked_before(at, one.population, key)
     question, wrong = tried(typed.question)
     price, refused, verdict = None, None, ""
@@ -240,8 +226,8 @@ def _price_page(request: Request, one: DataSetView, typed: Typed, key: str, prob
 
 def _asked_before(at: Desk, population: str, key: str) -> ReleaseView | None:
     """Return the release that this key has led to, of the latest ones."""
-    mine = at.releases(limit=_LOOKED_AT)
-    return next((one for one in mine if (one.population, one.key) == (population, key)), None)
+    latest = at.releases(limit=_LOOKED_AT)
+    return next((one for one in latest if (one.population, one.key) == (population, key)), None)
 
 
 @in_turn(PLAN)

@@ -35,8 +35,7 @@ def register(request: Request) -> Response:
 
 
 def _page(request: Request, typed: Mapping[str, str], problem: Problem | None = None) -> Response:
-    at = desk(request)
-    at.require(STEWARD)
+    at = desk(request, STEWARD)
     populations = [(one.name, f"{one.name} ({one.unit})") for one in at.populations()]
     return show(
         request, "register.html", problem=problem, title="Register data", typed=typed, populations=populations,
@@ -49,8 +48,7 @@ def _page(request: Request, typed: Mapping[str, str], problem: Problem | None = 
 def send(request: Request) -> Response:
     """Ask the worker to register records."""
     fields = form(request)
-    at = desk(request)
-    at.require(STEWARD)
+    at = desk(request, STEWARD)
     found, problem = tried(
         lambda: at.register(fields.get("population", ""), fields.get("name", "").strip(), request_of(fields))
     )

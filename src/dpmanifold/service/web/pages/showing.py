@@ -11,9 +11,9 @@ from starlette.responses import HTMLResponse
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.privacy import Promise
 from dpmanifold.service.errors import Forbidden, NotFound, NotSignedIn, ServiceError, Unavailable
-from dpmanifold.service.questions import promise_from_json
+from dpmanifold.service.questions import AMOUNTS, promise_from_json
 from dpmanifold.service.web.answers import planning
-from dpmanifold.service.web.pages.words import SYMBOLS, in_form
+from dpmanifold.service.web.pages.words import in_form
 from dpmanifold.service.web.sessions import page
 
 T = TypeVar("T")
@@ -49,9 +49,9 @@ def tried(make: Callable[[], T]) -> tuple[T | None, Problem | None]:
 def typed_promise(fields: Mapping[str, str]) -> Promise:
     """Return the promise that was typed: `kind`, `amount` and, for the kind that has one, `delta`."""
     kind = fields.get("kind", "")
-    if kind not in SYMBOLS:
-        raise InvalidArgumentError(f"kind must be one of {', '.join(SYMBOLS)}, got {kind[:40]!r}.")
-    record = {"kind": kind, SYMBOLS[kind]: fields.get("amount", "").strip()}
+    if kind not in AMOUNTS:
+        raise InvalidArgumentError(f"kind must be one of {', '.join(AMOUNTS)}, got {kind[:40]!r}.")
+    record = {"kind": kind, AMOUNTS[kind]: fields.get("amount", "").strip()}
     if kind == "ApproxDP":
         record["delta"] = fields.get("delta", "").strip()
     return promise_from_json(record)

@@ -15,12 +15,10 @@ from dpmanifold.manifolds import space_from_text
 from dpmanifold.mechanisms import MECHANISMS
 from dpmanifold.privacy.amounts import in_words
 from dpmanifold.release import EXACT
-from dpmanifold.service.questions import promise_from_json
+from dpmanifold.service.questions import AMOUNTS, promise_from_json
 from dpmanifold.service.views import DataSetView
 
-SYMBOLS = {"GDP": "mu", "PureDP": "epsilon", "ApproxDP": "epsilon", "ZCDP": "rho"}
-"""The amount that each kind of promise has, and is moved by a slider."""
-KIND_WORDS = {"GDP": "mu", "PureDP": "epsilon", "ApproxDP": "epsilon and delta", "ZCDP": "rho"}
+KIND_WORDS = {**AMOUNTS, "ApproxDP": "epsilon and delta"}
 STATE_WORDS = {
     "pending": "on its way",
     "waiting": "waits for approval",
@@ -208,7 +206,7 @@ def matrix(value: Any) -> Markup:
 WORDS: dict[str, Any] = {
     "amount": amount, "exact": exact, "number": number, "percent": percent, "bounded": bounded, "when": when,
     "seconds_words": seconds_words, "units": units, "more_words": more_words, "space_words": space_words,
-    "row_words": row_words, "matrix": matrix, "state_words": STATE_WORDS, "symbols": SYMBOLS,
+    "row_words": row_words, "matrix": matrix, "state_words": STATE_WORDS, "symbols": AMOUNTS,
     "in_form": in_form, "kind_choices": list(KIND_WORDS.items()),
 }  # fmt: skip
 """What templates call."""
