@@ -421,6 +421,3 @@ class _Beside:
 
 def _verdict(faults: int) -> str:
     return many(faults, "FAULT", "FAULTS") if faults else "no fault found"
-
-
-__all__ = ["Audit", "Totals", "audited"]

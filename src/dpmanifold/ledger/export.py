@@ -155,6 +155,3 @@ def _entries(path: pathlib.Path, lines: Iterator[str]) -> Iterator[Entry]:
             raise InvalidDataError(
                 f"{path}: line {number} is no entry of a ledger. The file was cut or edited."
             ) from None
-
-
-__all__ = ["FORMAT", "read_export", "verify_export", "write_export"]

@@ -12,6 +12,7 @@ import contextlib
 import errno
 import hashlib
 import hmac
+import io
 import os
 import pathlib
 import secrets
@@ -51,12 +52,10 @@ def new_key(path: str | os.PathLike[str]) -> bytes:
         _refuse(target, f"cannot be made: {problem.strerror}. Give a new name in a folder that can be written to.")
     key = secrets.token_bytes(KEY_BYTES)
     try:
-        try:
+        with io.FileIO(handle, "w"):
             if os.write(handle, key) < KEY_BYTES:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             sync_file(handle)
-        finally:
-            os.close(handle)
         sync_folder(target.parent)
     except OSError as problem:
         with contextlib.suppress(OSError):
@@ -134,6 +133,3 @@ def key_check(key: bytes, ledger: str) -> str:
 
 def _refuse(path: pathlib.Path, fault: str) -> NoReturn:
     raise LedgerError("the key of fingerprints {path} {fault}", path=path, fault=fault)
-
-
-__all__ = ["KEY_BYTES", "fingerprint", "key_check", "new_key", "read_key"]

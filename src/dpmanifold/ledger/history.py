@@ -17,7 +17,7 @@ from rich.text import Text
 
 from dpmanifold.ledger.entries import Entry, many, promise_from_body
 from dpmanifold.privacy import Promise
-from dpmanifold.privacy.amounts import Amount, amount_from_text, amount_to_text, cost_of
+from dpmanifold.privacy.amounts import Amount, amount_from_text, amount_to_text, share_of
 from dpmanifold.result import picture_of
 
 if TYPE_CHECKING:
@@ -155,13 +155,8 @@ class History(Sequence[Entry]):
             cost = tuple(sum(parts, Fraction(0)) for parts in zip(*(line.cost for line in lines), strict=True))
             lost = sum(line.state == LOST for line in lines)
             name = f"{population}: {about}" if several else about
-            uses.append(Use(name, len(lines), lost, cost, self.share(population, cost)))
+            uses.append(Use(name, len(lines), lost, cost, share_of(self.caps[population], cost)))
         return sorted(uses, key=lambda use: -use.share)
-
-    def share(self, population: str, amount: Amount) -> float:
-        """Return which part of a population's cap an amount is, in the dimension where that is more."""
-        cap = self.caps[population]
-        return max(float(part / whole) for part, whole in zip(amount, cost_of(cap, cap), strict=True))
 
     def raised(self, population: str) -> list[tuple[int, Promise]]:
         """Return when a cap was raised among these entries: the entry's number, and what the cap was before."""
@@ -186,7 +181,7 @@ class History(Sequence[Entry]):
             if line is None:
                 table.add_row(*map(Text, first), *([""] if who else []), "", "", Text(_event(entry)))
                 continue
-            spent = f"{100 * self.share(line.population, line.spent):.1f} %"
+            spent = f"{100 * share_of(self.caps[line.population], line.spent):.1f} %"
             words = [*first, *([line.principal] if who else []), line.promise, spent]
             style = {RELEASED: "", LOST: "red"}.get(line.state, "yellow")
             table.add_row(*map(Text, words), Text(_told(line), style=style))

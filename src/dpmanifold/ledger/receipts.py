@@ -242,6 +242,3 @@ def compared_with_export(thing: object, export: str | os.PathLike[str]) -> Compa
     """Hold a release, a result made of releases, or a receipt against an export: see :func:`verify_receipt`."""
     pages = ExportReader(export)
     return compared(thing, pages.ledger, pages)
-
-
-__all__ = ["Compared", "compared", "compared_with_export", "receipt_faults", "receipts_of", "verify_receipt"]

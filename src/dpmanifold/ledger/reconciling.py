@@ -184,6 +184,3 @@ def _first(entry: Entry) -> Entry:
     for before in entry.stood_for():
         entry = before
     return entry
-
-
-__all__ = ["Reconciled", "recover"]

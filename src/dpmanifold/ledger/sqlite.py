@@ -108,10 +108,6 @@ class SqliteStore(SqliteDatabase, Store):
             os.close(handle)
         return False
 
-    def witnessing(self) -> contextlib.AbstractContextManager[None]:
-        """Nothing more is needed: all who use the file are on one machine, where the witness's own lock holds."""
-        return contextlib.nullcontext()
-
     def _has_tables(self) -> bool:
         """Return whether the file has the tables of a ledger, and refuse one with others. It stays as it is.
 

@@ -69,9 +69,12 @@ class Store(Database):
     def forget(self, token: str) -> None:
         """Clear away what an attempt left behind whose holder is gone, where that is more than a lock."""
 
-    @abstractmethod
     def witnessing(self) -> contextlib.AbstractContextManager[None]:
-        """Have the witness to oneself, among all who use this database and on whatever machine they are."""
+        """Have the witness to oneself, among all who use this database and on whatever machine they are.
+
+        Nothing more is needed where all are on one machine, as for a file: there the witness's own lock holds.
+        """
+        return contextlib.nullcontext()
 
     def broken_guards(self) -> list[str]:
         """Return the names of triggers that should keep the tables as they are, and are not there as they were made."""

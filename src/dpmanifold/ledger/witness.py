@@ -91,12 +91,10 @@ class Witness:
             handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, _MODE)
         except OSError as problem:
             self._refuse(f"cannot be made: {problem.strerror}. Choose a folder that exists and can be written to.")
-        try:
+        with io.FileIO(handle, "r+"):
             if os.fstat(handle).st_size:
                 self._refuse("is there already. Give another name; a witness serves one ledger.")
             sync_file(handle)
-        finally:
-            os.close(handle)
         sync_folder(self.path.parent)
 
     def last(self) -> Entry | None:
@@ -332,6 +330,3 @@ def _write(handle: int, content: bytes) -> None:
     rest = memoryview(content)
     while rest:
         rest = rest[os.write(handle, rest) :]
-
-
-__all__ = ["Witness"]

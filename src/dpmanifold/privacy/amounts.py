@@ -116,6 +116,19 @@ def fits(total: Amount, cap: Amount) -> bool:
     return all(used <= whole for used, whole in zip(total, cap, strict=True))
 
 
+def share_of(cap: Promise, amount: Amount) -> float:
+    """Return how much of a cap an amount is, in the part that is fuller.
+
+    Examples
+    --------
+    >>> from dpmanifold.privacy import GDP
+    >>> share_of(GDP(1.0), (Fraction(1, 4),))
+    0.25
+    """
+    parts = zip(amount, cost_of(cap, cap), strict=True)
+    return float(max((used / whole for used, whole in parts if whole), default=0))
+
+
 def as_promise_up(cap: Promise, amount: Amount) -> Promise | None:
     """Return an amount as a promise of the cap's kind, rounded up: what was spent. None if it is nothing.
 

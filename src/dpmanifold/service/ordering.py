@@ -21,7 +21,7 @@ from dpmanifold.ledger.population import Population
 from dpmanifold.ledger.standing import Standing
 from dpmanifold.manifolds import Manifold
 from dpmanifold.privacy.accounts import Account, Order
-from dpmanifold.privacy.amounts import cost_of, in_words
+from dpmanifold.privacy.amounts import cost_of, in_words, share_of
 from dpmanifold.release import EXACT, Release
 from dpmanifold.service import tables
 from dpmanifold.service.counter import order_of
@@ -30,7 +30,6 @@ from dpmanifold.service.kept import Kept, Opener
 from dpmanifold.service.questions import Question
 from dpmanifold.service.schedule import duration, scheduled
 from dpmanifold.service.service import Service
-from dpmanifold.service.views import share_of
 from dpmanifold.stats.answers import answer_from_bytes
 
 _MOST_DIGITS = 9  # of a version

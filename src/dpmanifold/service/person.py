@@ -10,7 +10,7 @@ from sqlalchemy import Row, select
 from dpmanifold.ledger.datasets import DataSet
 from dpmanifold.ledger.population import Population
 from dpmanifold.ledger.standing import Standing
-from dpmanifold.privacy.amounts import as_promise_down, in_words
+from dpmanifold.privacy.amounts import as_promise_down, in_words, share_of
 from dpmanifold.service import tables
 from dpmanifold.service.accounts import Actor
 from dpmanifold.service.errors import NotFound
@@ -19,7 +19,7 @@ from dpmanifold.service.ordering import Ref, data_set, population_named, terms_o
 from dpmanifold.service.questions import promise_from_json
 from dpmanifold.service.schedule import duration, is_paused
 from dpmanifold.service.service import Service
-from dpmanifold.service.views import DataSetView, ReleaseView, share_of
+from dpmanifold.service.views import DataSetView, ReleaseView
 from dpmanifold.stats.means import MEAN_QUERY
 from dpmanifold.stats.query import find_query, offered
 from dpmanifold.stats.samples import classes_of, labels_public

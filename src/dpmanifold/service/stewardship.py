@@ -16,7 +16,7 @@ from dpmanifold.ledger.auditing import Totals
 from dpmanifold.ledger.population import Grant, Population, checked_label
 from dpmanifold.privacy import Promise
 from dpmanifold.privacy.accounts import checked_text
-from dpmanifold.privacy.amounts import cost_of, in_words
+from dpmanifold.privacy.amounts import cost_of, in_words, share_of
 from dpmanifold.service import events, tables
 from dpmanifold.service.accounts import AccountView
 from dpmanifold.service.errors import Conflict, NotFound
@@ -31,7 +31,6 @@ from dpmanifold.service.views import (
     PopulationView,
     RegistrationView,
     ReleaseView,
-    share_of,
 )
 
 REQUEST = {

@@ -82,6 +82,3 @@ def same_volume(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> b
 def _volume(path: str | os.PathLike[str]) -> int:
     target = pathlib.Path(os.path.realpath(path))
     return next(place.stat().st_dev for place in (target, *target.parents) if place.exists())
-
-
-__all__ = ["filesystem_of", "network_of", "same_volume"]
