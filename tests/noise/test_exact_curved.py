@@ -16,6 +16,7 @@ from scipy import stats
 
 from dpmanifold import InvalidArgumentError, KendallShapes, Sphere
 from dpmanifold.manifolds import kendall
+from dpmanifold.manifolds.exact_points import precision_kept
 from dpmanifold.noise import (
     RandomSource,
     RiemannianGaussian,
@@ -191,7 +192,7 @@ def test_acceptance_is_what_happens(space, law):
     radial = exact_radius(space, law, scale)
     source, n = SimulationSource(12), 4000
     taken = 0
-    with lazy.precision_kept():
+    with precision_kept():
         for _ in range(n):
             uniforms = lazy.Uniforms(radial.needs, 128, source)
             taken += lazy.settled(uniforms, lambda uniforms=uniforms: radial.accepted(uniforms))
@@ -287,7 +288,7 @@ def test_acceptance_undecided_at_first_is_refined_and_right(tail, accepted):
     mask = 2**64 - 1
     source = Scripted(deciding >> 64, deciding & mask, proposal >> 64, proposal & mask, tail, tail, 1 << 63, 0)
     before = ctx.prec
-    with lazy.precision_kept():
+    with precision_kept():
         uniforms = lazy.Uniforms(radial.needs, 128, source)
         assert lazy.settled(uniforms, lambda: radial.accepted(uniforms)) is accepted
     assert source.words == []

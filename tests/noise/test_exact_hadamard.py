@@ -20,6 +20,7 @@ from dpmanifold.frechet import UnitPoints
 from dpmanifold.linalg import from_vecd
 from dpmanifold.manifolds import exact_matrices
 from dpmanifold.manifolds.exact_matrices import close_eigenvalues, near_eigenvalues, sinhc
+from dpmanifold.manifolds.exact_points import precision_kept
 from dpmanifold.mechanisms import get
 from dpmanifold.noise import RandomSource, RiemannianLaplace, SimulationSource, exact_radii, exact_samplers, lazy
 from dpmanifold.noise.exact import grid_of
@@ -169,7 +170,7 @@ def test_acceptance_is_what_it_says(monkeypatch):
     plan, pairs = radius.plan, space.volume_ceiling()[0]
     share = exact_radii.radius_acceptance(law, 4, plan)
     source, n = SimulationSource(1), 2000
-    with lazy.precision_kept():
+    with precision_kept():
         ctx.prec = 192
         taken = sum(radius.accepted(lazy.Uniforms(radius.needs, 128, source)) for _ in range(n))
     assert stats.binomtest(taken, n, share).pvalue >= ALARM
@@ -391,7 +392,7 @@ def test_decisions_cut_to_doubles_would_differ():
     """The same comparison with eigenvalues that are a tenth too small decides otherwise for some uniforms."""
     space = SPD(3, metric="riemann")
     radius, volume = exact_radius(space, "laplace", 0.3), space.exact_points.volume
-    with lazy.precision_kept():
+    with precision_kept():
         ctx.prec = 192
         differ = 0
         for seed in range(300):

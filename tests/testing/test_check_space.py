@@ -10,7 +10,7 @@ from dpmanifold.manifolds.facts import RankOne
 from dpmanifold.testing import check_space
 from extension.rotations import Rotations
 from extension.toy_space import Concentrations
-from testing.wrong_spaces import WRONG, HalfOfItsText, NoRounding, WrongRadial
+from testing.wrong_spaces import WRONG, HalfOfItsText, NoRounding, TooLittleNoise, WrongRadial
 
 # Beside those of tests/manifolds and tests/extension, which inherit the same: other scales, and spaces of others.
 RIGHT = [
@@ -137,6 +137,10 @@ def test_a_reference_finds_bounds_that_are_a_little_too_small():
 
 
 # -------------------------------------------------------------------- the guarantee itself
+
+
+def test_draws_of_a_sampler_of_its_own_are_looked_at():
+    assert "another law" in broken(TooLittleNoise(2))["exact draws have the law"]
 
 
 def test_the_guarantee_itself_is_measured():

@@ -8,6 +8,8 @@ import numpy as np
 import dpmanifold as dpm
 from dpmanifold.manifolds.areas import flat_area
 from dpmanifold.manifolds.facts import RankOne
+from dpmanifold.manifolds.sphere import SphereEmbedding
+from dpmanifold.noise.exact_samplers import DistanceSampler
 from extension.rotations import Rotations, inverse
 
 
@@ -124,6 +126,71 @@ class HalfOfItsText(dpm.Sphere):
         return str(self.dim)
 
 
+class TooNear(dpm.Sphere):
+    """Moves points by half the distance that is drawn."""
+
+    def __init__(self, d):
+        super().__init__(d)
+        moved = self.exact_points.moved
+        self.exact_points.moved = lambda p, distance, gaussian: moved(p, distance / 2, gaussian)
+
+
+class TurnedNumbers(dpm.KendallShapes):
+    """Writes shapes down with the turn that the footpoint has."""
+
+    def __init__(self, k):
+        super().__init__(k)
+        moved = self.exact_points.moved
+
+        def turned(p, distance, gaussian):
+            overlap = np.vdot(self.origin, p)
+            c, s = overlap.real / abs(overlap), overlap.imag / abs(overlap)
+            numbers = moved(p, distance, gaussian)
+            pairs = zip(numbers[::2], numbers[1::2], strict=True)
+            return [part for x, y in pairs for part in (x * c - y * s, x * s + y * c)]
+
+        self.exact_points.moved = turned
+
+
+class OneSided(dpm.Hyperbolic):
+    """Draws directions of one half alone."""
+
+    def __init__(self, d):
+        super().__init__(d)
+        moved = self.exact_points.moved
+        self.exact_points.moved = lambda p, distance, gaussian: moved(
+            p, distance, [gaussian[0] * gaussian[0], *gaussian[1:]]
+        )
+
+
+class Stretched(dpm.Sphere):
+    """Distances of another sphere, and draws about points as before."""
+
+    def dist(self, p, q):
+        return 2 * super().dist(p, q)
+
+
+class TooLittleNoise(dpm.Sphere):
+    """A sampler of its own, of half the scale."""
+
+    def exact_sampler(self, law):
+        class Half(DistanceSampler):
+            def radius(self, scale):
+                return super().radius(scale / 2)
+
+        return Half(self, law, self.exact_points)
+
+
+class NarrowEmbedding(dpm.Sphere):
+    """Means of vectors get half the noise that they need."""
+
+    def embedding(self, radius):
+        class Narrow(SphereEmbedding):
+            diameter = 0.1
+
+        return Narrow(self, radius)
+
+
 # The space and the law that finds it: the seven that a contributor is most likely to write come first.
 WRONG = [
     (WrongRadial(), "radial facts are true"),
@@ -143,4 +210,9 @@ WRONG = [
     (AsRoundAsIsAllowed(4), "curvature is one story"),
     (FlatInName(2), "flat spaces are their coordinates"),
     (Bent(2), "geodesics stop where stated"),
+    (TooNear(2), "exact points are moved as points are"),
+    (TurnedNumbers(4), "exact points are moved as points are"),
+    (OneSided(3), "exact points are moved as points are"),
+    (Stretched(2), "exact points are moved as points are"),
+    (NarrowEmbedding(2), "embeddings keep their bounds"),
 ]

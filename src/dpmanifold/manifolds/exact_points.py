@@ -7,17 +7,48 @@ exactly the numbers that they are.
 
 from __future__ import annotations
 
+import os
+import threading
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
-from flint import arb
+from flint import arb, ctx
 
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.errors import InvalidArgumentError, Public
 
 if TYPE_CHECKING:
     from dpmanifold.manifolds.base import Manifold
+
+
+# flint.ctx.prec belongs to the process. Whoever changes it holds this lock; reentrant, as a source may draw itself.
+_LOCK = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    # A fork waits for the draw of another thread: the child finds the lock free and the precision as it was.
+    os.register_at_fork(before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release)
+
+
+@contextmanager
+def precision_kept() -> Iterator[None]:
+    """Hold the lock on flint's precision, and leave the precision as it was on every way out.
+
+    Examples
+    --------
+    >>> before = ctx.prec
+    >>> with precision_kept():
+    ...     ctx.prec = 1000
+    >>> ctx.prec == before
+    True
+    """
+    with _LOCK:
+        before = ctx.prec
+        try:
+            yield
+        finally:
+            ctx.prec = before
 
 
 class ExactVolume(ABC):

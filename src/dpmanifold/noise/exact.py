@@ -22,6 +22,7 @@ from flint import arb, fmpq
 
 from dpmanifold._check import FloatArray, numeric_array, positive_float, shown
 from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.manifolds.exact_points import precision_kept
 from dpmanifold.noise.lazy import (
     Uniforms,
     as_doubles,
@@ -30,7 +31,6 @@ from dpmanifold.noise.lazy import (
     chi_square_needs,
     first_bits,
     normals,
-    precision_kept,
     rounded,
     settled,
 )

@@ -24,11 +24,11 @@ from dpmanifold._check import FloatArray
 from dpmanifold.errors import InvalidArgumentError, SamplerError
 from dpmanifold.manifolds import Manifold
 from dpmanifold.manifolds.exact_matrices import sinhc
-from dpmanifold.manifolds.exact_points import ExactVolume, total
+from dpmanifold.manifolds.exact_points import ExactVolume, precision_kept, total
 from dpmanifold.manifolds.facts import RankOne
 from dpmanifold.manifolds.vectors import log_sinc
 from dpmanifold.noise.laplace import RiemannianLaplace
-from dpmanifold.noise.lazy import Uniforms, chi_square, chi_square_needs, first_bits, precision_kept
+from dpmanifold.noise.lazy import Uniforms, chi_square, chi_square_needs, first_bits
 
 # Below this share of accepted proposals a law counts as too slow to draw. Of the radii below a ceiling at least the
 # second share must be accepted; of the directions, RiemannianLaplace asks for 0.2.

@@ -10,10 +10,7 @@ real-valued draw would have led to. The precision never enters a result, only ho
 from __future__ import annotations
 
 import math
-import os
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -33,32 +30,6 @@ _FEWEST_BITS = 128
 _SPARE = 64
 # A fair source stays undecided up to here with a probability below 2^-60000: it takes a broken one.
 _MOST_BITS = 2**16
-
-# flint.ctx.prec belongs to the process. Whoever changes it holds this lock; reentrant, as a source may draw itself.
-_LOCK = threading.RLock()
-if hasattr(os, "register_at_fork"):
-    # A fork waits for the draw of another thread: the child finds the lock free and the precision as it was.
-    os.register_at_fork(before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release)
-
-
-@contextmanager
-def precision_kept() -> Iterator[None]:
-    """Hold the lock on flint's precision, and leave the precision as it was on every way out.
-
-    Examples
-    --------
-    >>> before = ctx.prec
-    >>> with precision_kept():
-    ...     ctx.prec = 1000
-    >>> ctx.prec == before
-    True
-    """
-    with _LOCK:
-        before = ctx.prec
-        try:
-            yield
-        finally:
-            ctx.prec = before
 
 
 def first_bits(scale: float, grid: int) -> int:
@@ -123,10 +94,11 @@ class Uniforms:
 def settled(uniforms: Uniforms, attempt: Callable[[], Found | None]) -> Found:
     """Return what `attempt` finds, refining the uniforms for as long as it finds None.
 
-    To be called within :func:`precision_kept`.
+    To be called within :func:`~dpmanifold.manifolds.exact_points.precision_kept`.
 
     Examples
     --------
+    >>> from dpmanifold.manifolds.exact_points import precision_kept
     >>> from dpmanifold.noise import SimulationSource
     >>> uniforms = Uniforms(1, 64, SimulationSource(7))
     >>> with precision_kept():                                      # the first 100 bits of a uniform, as a number

@@ -16,7 +16,7 @@ import scipy
 from flint import acb, arb, ctx
 
 from dpmanifold._check import Array, positive_float, positive_int
-from dpmanifold.noise.lazy import precision_kept
+from dpmanifold.manifolds.exact_points import precision_kept
 from dpmanifold.privacy.promises import ApproxDP
 
 # Working precision in bits, and the relative error at which the integration may stop: both far beyond what is needed.

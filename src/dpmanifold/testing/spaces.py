@@ -6,25 +6,29 @@ import math
 from functools import partial, update_wrapper
 
 import numpy as np
-from scipy import special
+from scipy import special, stats
 
 from dpmanifold._check import FloatArray, shown
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.manifolds import Manifold
 from dpmanifold.manifolds.laws import LAWS, Law, Reference, rounding_bounds_hold, what_is_wrong, words_of
-from dpmanifold.manifolds.laws.samples import directions, require
+from dpmanifold.manifolds.laws.samples import directions, points, reach, require
+from dpmanifold.noise import RiemannianLaplace, SimulationSource, exact_sampler, grid_of
+from dpmanifold.noise.products import gaussian_law, has_gaussian_law
 from dpmanifold.privacy import GDP, calibrate_gaussian
 from dpmanifold.privacy.profile import has_exact_profile
 
 # Points that stand for a space, the most dimensions in which they are enough, and the standard errors that are allowed.
 _POINTS, _MOST_DIMENSIONS, _ERRORS = 200_000, 6, 4.0
+# Exact draws that are looked at, the most dimensions in which they are, and how seldom a right sampler is refused.
+_DRAWS, _MOST_DRAWN, _FALSE_ALARMS = 150, 30, 1e-6
 
 
 def check_space(space: Manifold, reference: Reference | None = None) -> dict[str, str | None]:
     """Return what is wrong with a space, law by law, or None where nothing was found.
 
-    Every ball on a space of another distribution is refused where one of these laws is broken, the last one aside,
-    which takes longer. Points, directions and batches are samples, the same each time: a fact that is wrong somewhere
+    Every ball on a space of another distribution is refused where one of these laws is broken, the last two aside,
+    which take longer. Points, directions and batches are samples, the same each time: a fact that is wrong somewhere
     else, or a bound on rounding that is too small by a little, may pass. Prove bounds, and give a reference.
 
     Parameters
@@ -49,11 +53,37 @@ def check_space(space: Manifold, reference: Reference | None = None) -> dict[str
     """
     if not isinstance(space, Manifold):
         raise InvalidArgumentError(f"`space` must be a space such as Sphere(2), got {shown(space)}.")
-    laws: list[Law] = [*LAWS, the_gaussian_guarantee_is_kept]
+    laws: list[Law] = [*LAWS, exact_draws_have_the_law, the_gaussian_guarantee_is_kept]
     if reference is not None:
         held = update_wrapper(partial(rounding_bounds_hold, reference=reference), rounding_bounds_hold)
         laws[laws.index(rounding_bounds_hold)] = held
     return {words_of(law): what_is_wrong(law, space) for law in laws}
+
+
+def exact_draws_have_the_law(space: Manifold, rng: np.random.Generator) -> None:
+    """Compare distances of exact draws from their footpoint with draws in doubles; bits must not know the footpoint.
+
+    Kolmogorov and Smirnov's test of two samples: a right sampler is refused about once in a million times.
+    """
+    p, q = points(space, rng, 2, 0.5 * reach(space))
+    for law, kind in (("laplace", RiemannianLaplace), ("gaussian", gaussian_law)):
+        sampler = exact_sampler(space, law)
+        if sampler is None or (law == "gaussian" and not has_gaussian_law(space)) or space.dim > _MOST_DRAWN:
+            continue
+        scale = 0.5 * reach(space) / (space.dim if law == "laplace" else math.sqrt(space.dim))
+        while not sampler.usable(scale):
+            scale /= 2
+        grid = grid_of(scale, sampler.largest(reach(space)))
+        sources = SimulationSource(0), SimulationSource(0)
+        for _ in range(5):
+            require(len(sampler.draw(p, scale, grid, sources[0])) == sampler.size, "size is not how many are drawn")
+            sampler.draw(q, scale, grid, sources[1])
+        after = {int(source.bits(1)[0]) for source in sources}
+        require(len(after) == 1, f"{law}: how many bits a draw takes depends on the footpoint")
+        drawn = [space.dist(p, sampler.place(sampler.draw(p, scale, grid, sources[0]))) for _ in range(_DRAWS)]
+        true = space.dist(p, kind(space, p, scale).sample(20 * _DRAWS, rng=1))
+        chance = stats.ks_2samp(np.array(drawn), true).pvalue
+        require(chance > _FALSE_ALARMS, f"{law}: distances of exact draws from their footpoint have another law")
 
 
 def the_gaussian_guarantee_is_kept(space: Manifold, rng: np.random.Generator) -> None:

@@ -19,6 +19,7 @@ from dpmanifold.errors import InvalidArgumentError, Public
 from dpmanifold.manifolds.base import Manifold
 from dpmanifold.manifolds.laws.bits import bits_do_not_depend_on_the_batch
 from dpmanifold.manifolds.laws.curvature import curvature_is_one_story
+from dpmanifold.manifolds.laws.images import embeddings_keep_their_bounds, exact_points_are_moved_as_points_are
 from dpmanifold.manifolds.laws.moves import (
     a_point_leaves_as_one_array,
     moving_to_the_origin_is_undone,
@@ -64,6 +65,8 @@ LAWS: tuple[Law, ...] = (
     reflections_are_isometries,
     translations_bend_squares_at_most_once,
     a_point_leaves_as_one_array,
+    exact_points_are_moved_as_points_are,
+    embeddings_keep_their_bounds,
     bits_do_not_depend_on_the_batch,
     rounding_bounds_hold,
     text_and_back,
