@@ -242,7 +242,7 @@ def test_two_draws_for_one_payment_are_both_paid_for(study: Study) -> None:
     study.put_back("before")
     witness.write_text("".join(lines[:2]))
     with study.open() as ledger:
-        ledger.write(lambda writer: writer.append("spend", "cohort", spend.once, spend.facts))
+        ledger.write(lambda writer: writer.append("spend", "cohort", spend.once, **spend.facts))
         assert study.cohort(ledger).settle(order("a"), lambda receipt: b"two") == b"two"
         assert list(ledger.entries())[2] == spend
     witness.write_text("".join(lines))

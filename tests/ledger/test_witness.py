@@ -220,7 +220,7 @@ def test_what_another_wrote_is_synced_too(witness: Witness, table: Table, monkey
 def test_who_only_reads_a_ledger_does_not_append(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Ledger(tmp_path / "study.db", principal="ada") as ledger:
         ledger.population("cohort", cap=GDP(1.0), unit="person")
-        ledger.write(lambda writer: writer.append("note", "", None, {}))
+        ledger.write(lambda writer: writer.append("note", "", None))
     before = ledger.witness.path.read_bytes()
     with monkeypatch.context() as patch:
         patch.setattr(Witness, "writable", False)

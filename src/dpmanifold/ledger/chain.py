@@ -13,7 +13,7 @@ from typing import Any, final
 from sqlalchemy import Connection, Executable, Select, bindparam, func, insert, literal_column, select, union_all
 
 from dpmanifold.errors import LedgerError
-from dpmanifold.ledger.entries import FIELDS, Entry
+from dpmanifold.ledger.entries import FIELDS, Entry, now
 from dpmanifold.ledger.schema import entries, found_by, results
 
 _ROW = tuple(entries.c[name] for name in FIELDS)
@@ -187,9 +187,9 @@ class Writer(Reader):
         self._head = self.head()
         self.appended: list[Entry] = []
 
-    def append(self, kind: str, population: str, once: str | None, body: dict[str, Any]) -> Entry:
-        """Append an entry, or raise a LedgerError if what may happen once has happened."""
-        entry = Entry.chained(self.ledger, self._head, kind, population, once, body)
+    def append(self, kind: str, population: str, once: str | None, /, **said: Any) -> Entry:
+        """Append an entry that says so and when, or raise a LedgerError if what may happen once has happened."""
+        entry = Entry.chained(self.ledger, self._head, kind, population, once, {"time": now(), **said})
         if once is not None and self.once(once) is not None:
             raise LedgerError(f"the ledger has an entry {once!r} already, and may have one only.")
         sets, subject = found_by(entry)

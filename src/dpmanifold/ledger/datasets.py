@@ -14,7 +14,7 @@ from dpmanifold._check import shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import Argument, InvalidArgumentError, LedgerError, Public
 from dpmanifold.ledger.chain import Reader, Writer
-from dpmanifold.ledger.entries import Entry, now
+from dpmanifold.ledger.entries import Entry
 from dpmanifold.records import ball_from_dict, ball_to_dict
 from dpmanifold.stats.covariates import content_beside, set_apart
 from dpmanifold.stats.curator import Notice
@@ -105,7 +105,7 @@ def registered(
     if name is None:
         name = _UNNAMED + digest[:12]
     version = 1 + max((known.version for known in versions_of(writer, population, name)), default=0)
-    body = {
+    said = {
         "id": f"{name}@{version}",
         "name": name,
         "version": version,
@@ -116,10 +116,9 @@ def registered(
         "n": facts["n"],
         "unit": facts["unit"],
         "principal": principal,
-        "time": now(),
         **({"about": dict(about)} if about else {}),
     }
-    return DataSet.of(writer.append("dataset", population, f"dataset:{population}:{name}:{version}", body))
+    return DataSet.of(writer.append("dataset", population, f"dataset:{population}:{name}:{version}", **said))
 
 
 def found_set(
@@ -263,14 +262,10 @@ def dataset(
             name=Public(population.name),
             names=names,
         )
-    if found.unit == "record":
-        owners: object = EACH_RECORD
-    else:
-        owners = _given(units, found.about["units"], "units were")
+    owners = EACH_RECORD if found.unit == "record" else _given(units, found.about["units"], "units were")
     classes = _given(labels, found.about["labels"], "labels were") if "classes" in found.facts else None
-    if COVARIATE not in found.about:
-        return RegisteredData(population, found, records, owners, classes)
-    numbers = _given(covariate, found.about[COVARIATE]["column"], "covariate was")
+    along = found.about.get(COVARIATE)
+    numbers = None if along is None else _given(covariate, along["column"], "covariate was")
     return RegisteredData(population, found, records, owners, classes, numbers)
 
 

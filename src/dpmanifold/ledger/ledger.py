@@ -14,7 +14,7 @@ from dpmanifold.errors import InvalidArgumentError, LedgerError
 from dpmanifold.files import Closable, closed_if_it_fails
 from dpmanifold.ledger.auditing import Audit, audited
 from dpmanifold.ledger.chain import Reader, Writer
-from dpmanifold.ledger.entries import Entry, now, promise_from_body, promise_to_body
+from dpmanifold.ledger.entries import Entry, promise_from_body, promise_to_body
 from dpmanifold.ledger.export import write_export
 from dpmanifold.ledger.fingerprints import fingerprint, key_check, new_key, read_key
 from dpmanifold.ledger.history import History
@@ -407,8 +407,8 @@ class Ledger(Closable):
         there = self._found(writer, name)
         if there is not None:
             return there
-        body = {"cap": promise_to_body(cap), "unit": unit, "principal": self.principal, "time": now()}
-        entry = writer.append("population", name, f"population:{name}", body)
+        said = {"cap": promise_to_body(cap), "unit": unit, "principal": self.principal}
+        entry = writer.append("population", name, f"population:{name}", **said)
         return promise_from_body(entry.facts["cap"]), unit
 
 
@@ -430,15 +430,16 @@ def _created(store: Store, places: Places, principal: str) -> Entry:
         Witness(places.witness_path(witness), ledger).create()
         secret = places.secret_path(witness)
         key = read_key(secret, own=True) if secret.exists() else new_key(secret)
-        body: dict[str, Any] = {
-            "format": FORMAT,
-            "ledger": ledger,
-            "witness": witness,
-            "key": key_check(key, ledger),
-            "principal": principal,
-            "time": now(),
-        }
-        return writer.append("created", "", "created", body)
+        return writer.append(
+            "created",
+            "",
+            "created",
+            format=FORMAT,
+            ledger=ledger,
+            witness=witness,
+            key=key_check(key, ledger),
+            principal=principal,
+        )
 
     return store.write(ledger, begin)
 

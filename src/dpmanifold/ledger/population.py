@@ -23,7 +23,7 @@ from dpmanifold.ledger.datasets import (
     registered,
     versions_of,
 )
-from dpmanifold.ledger.entries import Entry, now, promise_from_body, promise_to_body
+from dpmanifold.ledger.entries import Entry, promise_from_body, promise_to_body
 from dpmanifold.ledger.history import History
 from dpmanifold.ledger.settling import Settling
 from dpmanifold.ledger.standing import Standing, standing_of
@@ -299,14 +299,15 @@ class Population(Settling):
                 raise InvalidArgumentError(
                     "cap must be more than the present one, {was}, got {new}.", was=Public(was), new=Public(new)
                 )
-            body = {
-                "cap": promise_to_body(new),
-                "was": promise_to_body(was),
-                "reason": words,
-                "principal": self._principal,
-                "time": now(),
-            }
-            writer.append("cap", self._name, None, body)
+            writer.append(
+                "cap",
+                self._name,
+                None,
+                cap=promise_to_body(new),
+                was=promise_to_body(was),
+                reason=words,
+                principal=self._principal,
+            )
 
         self._ledger.change(change)
 
@@ -335,14 +336,15 @@ class Population(Settling):
                     cap=Public(cap),
                     amount=Public(amount),
                 )
-            body = {
-                "principal": who,
-                "privacy": promise_to_body(amount),
-                "reason": words,
-                "by": self._principal,
-                "time": now(),
-            }
-            writer.append("grant", self._name, None, body)
+            writer.append(
+                "grant",
+                self._name,
+                None,
+                principal=who,
+                privacy=promise_to_body(amount),
+                reason=words,
+                by=self._principal,
+            )
 
         self._ledger.change(change)
 

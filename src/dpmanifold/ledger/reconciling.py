@@ -100,7 +100,7 @@ class _Recovery:
             return
         kind, once, facts = self._meaning(lost)
         body = facts | self._said | {"kind": kind, "entry": lost.to_dict()}
-        entry = self._writer.append("recovered", lost.population, once or f"recovered:{lost.hash}", body)
+        entry = self._writer.append("recovered", lost.population, once or f"recovered:{lost.hash}", **body)
         self.appended.append(entry)
         self._known.update(before.hash for before in entry.stood_for())
 

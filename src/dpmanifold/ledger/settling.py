@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from dpmanifold.errors import DPManifoldError, InvalidArgumentError, LedgerError, ReleaseLostError
 from dpmanifold.ledger.chain import Reader, Writer
 from dpmanifold.ledger.datasets import registered
-from dpmanifold.ledger.entries import RESTS, Entry, now, promise_to_body
+from dpmanifold.ledger.entries import Entry, promise_to_body
 from dpmanifold.ledger.history import LOST, RELEASED, SPENT, STARTED
 from dpmanifold.ledger.standing import refuse_edited, standing_of
 from dpmanifold.privacy import Promise
@@ -128,22 +128,24 @@ class Settling(Account):
             return found, standing.cap, not _was_begun(writer, found)
         cost, total, mine = standing.after(order.privacy, self._name, self._principal)
         self._register(writer, order)
-        body = {
-            "principal": self._principal,
-            "key": order.key,
-            "request": order.request_hash,
-            "label": order.label,
-            "statistic": str(order.request.get("statistic", "")),
-            "datasets": list(order.request.get("data", [])),
-            "privacy": promise_to_body(order.privacy),
-            "cost": amount_to_text(cost),
-            "spent": amount_to_text(total),
-            "of_grant": amount_to_text(mine),
-            RESTS: standing.rests,
-            "token": secrets.token_hex(8),
-            "time": now(),
-        }
-        return writer.append("spend", self._name, self._once(order.key), body), standing.cap, True
+        spend = writer.append(
+            "spend",
+            self._name,
+            self._once(order.key),
+            principal=self._principal,
+            key=order.key,
+            request=order.request_hash,
+            label=order.label,
+            statistic=str(order.request.get("statistic", "")),
+            datasets=list(order.request.get("data", [])),
+            privacy=promise_to_body(order.privacy),
+            cost=amount_to_text(cost),
+            spent=amount_to_text(total),
+            of_grant=amount_to_text(mine),
+            rests_on=standing.rests,
+            token=secrets.token_hex(8),
+        )
+        return spend, standing.cap, True
 
     def _register(self, writer: Writer, order: Order) -> None:
         """Append the data sets of an order that are new, now that it is sure to be paid for."""
@@ -201,8 +203,7 @@ class Settling(Account):
     def _start(self, writer: Writer, spend: Entry, token: str) -> bool:
         if _was_begun(writer, spend):
             return False
-        body = {"spend": spend.seq, "token": token, "time": now()}
-        writer.append("started", self._name, _started(spend), body)
+        writer.append("started", self._name, _started(spend), spend=spend.seq, token=token)
         return True
 
     def _attempt(self, spend: Entry, cap: Promise, key: str, work: Callable[[Receipt], bytes]) -> bytes:
@@ -224,15 +225,14 @@ class Settling(Account):
     def _draw(self, writer: Writer, spend: Entry, content: bytes) -> bool:
         if writer.once(_outcome(spend)) is not None:
             return False
-        body = {"spend": spend.seq, "sha256": sha256_of_bytes(content), "size": len(content), "time": now()}
-        entry = writer.append("drawn", self._name, _outcome(spend), body)
+        said = {"spend": spend.seq, "sha256": sha256_of_bytes(content), "size": len(content)}
+        entry = writer.append("drawn", self._name, _outcome(spend), **said)
         writer.keep(entry.seq, content)
         return True
 
     def _lose(self, writer: Writer, spend: Entry) -> None:
         if writer.once(_outcome(spend)) is None:
-            body = {"spend": spend.seq, "time": now()}
-            writer.append("lost", self._name, _outcome(spend), body)
+            writer.append("lost", self._name, _outcome(spend), spend=spend.seq)
 
     def _lose_quietly(self, spend: Entry) -> None:
         """Say that nothing came of a spend; where even this fails, whoever asks next will."""
