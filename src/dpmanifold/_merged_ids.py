@@ -521,6 +521,3 @@ def _numbers_again(known: Array) -> NumberIds:
         store._known = known
         store._table[known - store._low] = np.arange(len(known))
     return store
-
-
-__all__ = ["AlikeError", "IntArray", "MergedIds", "NumberIds", "Spelt", "TextIds"]

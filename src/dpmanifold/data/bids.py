@@ -8,7 +8,7 @@ from __future__ import annotations
 import fnmatch
 import os
 import pathlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -108,21 +108,15 @@ def from_bids(
             "`folder`: {root!r} is a file. Name the folder that has sub-* in it.", root=str(root)
         )
     found = _one_kind(_images(root, (pattern,) if pattern is not None else _TENSORS, entities), root)
-    table = _participants(root, participants)
-    for scan in found:
-        if table is not None and scan.participant not in table:
-            raise bad_file(
-                table.path,
-                "there is no row for {participant}, of whom there is {name!r}. Add the row, or leave the image out.",
-                participant=scan.participant,
-                name=scan.path.name,
-            )
+    table = _participants(root, participants, found)
     refuse_twice([scan.path for scan in found])
     masks = [_mask_of(scan, mask) for scan in found]
     images = [StoredImage(scan.path, one, order) for scan, one in zip(found, masks, strict=True)]
     if curator is not None:
-        _tell(curator, {one.name for one in _folders(root, "sub-")} | set(table or ()), found)
-    columns = {PARTICIPANT: [scan.participant for scan in found]} if table is None else _Columns(table, found)
+        _tell(
+            curator, {one.name for one in _folders(root, "sub-")} | set(table.row if table is not None else ()), found
+        )
+    columns = {PARTICIPANT: [scan.participant for scan in found]} if table is None else table
     return ImageSource(
         images,
         columns,
@@ -263,55 +257,55 @@ def _is_of(mask: _Scan, image: _Scan) -> bool:
     return mask.entities.get("space") == image.entities.get("space") and told.items() <= image.entities.items()
 
 
-class _Participants:
-    """participants.tsv: a row for each participant."""
+class _Participants(Mapping[str, list[Any]]):
+    """Columns of participants.tsv, one entry per image, each read when it is asked for.
 
-    def __init__(self, path: pathlib.Path) -> None:
-        self.path, self._file = path, open_file(path)
+    Parameters
+    ----------
+    path : the table, a row for each participant
+    scans : the images
+    """
+
+    def __init__(self, path: pathlib.Path, scans: Sequence[_Scan]) -> None:
+        self._file, self._people = open_file(path), [scan.participant for scan in scans]
         if PARTICIPANT not in self._file.names:
             raise bad_file(
                 path,
                 "there is no column {participant!r}, the first that BIDS asks for. Add it.",
                 participant=Public(PARTICIPANT),
             )
-        self.names = list(self._file.names)
-        people = self._file.column(PARTICIPANT, text=True).tolist()
-        self._row = {person: row for row, person in enumerate(people)}
-        if len(self._row) < len(people):
+        everybody = self._file.column(PARTICIPANT, text=True).tolist()
+        self.row = {person: row for row, person in enumerate(everybody)}
+        if len(self.row) < len(everybody):
             raise bad_file(path, "somebody has two rows. Leave one.")
-
-    def __contains__(self, person: object) -> bool:
-        return person in self._row
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._row)
-
-    def of(self, people: Iterable[str], name: str) -> list[Any]:
-        """Return the entries of a column for these people; what a gap counts as is for whoever asks."""
-        entries = self._file.column(name, text=True, labels=True).tolist()
-        return [entries[self._row[person]] for person in people]
-
-
-class _Columns(Mapping[str, list[Any]]):
-    """Columns of participants.tsv, one entry per image, read when one is asked for."""
-
-    def __init__(self, table: _Participants, scans: Iterable[_Scan]) -> None:
-        self._table, self._people = table, [scan.participant for scan in scans]
+        for scan in scans:
+            if scan.participant not in self.row:
+                raise bad_file(
+                    path,
+                    "there is no row for {participant}, of whom there is {name!r}. Add the row, or leave the image "
+                    "out.",
+                    participant=scan.participant,
+                    name=scan.path.name,
+                )
 
     def __getitem__(self, name: str) -> list[Any]:
-        return self._people if name == PARTICIPANT else self._table.of(self._people, name)
+        """Return a column; what a gap counts as is for whoever asks."""
+        if name == PARTICIPANT:
+            return self._people
+        entries = self._file.column(name, text=True, labels=True).tolist()
+        return [entries[self.row[person]] for person in self._people]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._table.names
+        return name in self._file.names
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._table.names)
+        return iter(self._file.names)
 
     def __len__(self) -> int:
-        return len(self._table.names)
+        return len(self._file.names)
 
 
-def _participants(root: pathlib.Path, given: PathLike | bool) -> _Participants | None:
+def _participants(root: pathlib.Path, given: PathLike | bool, scans: Sequence[_Scan]) -> _Participants | None:
     """Return the table of participants, None if it is not wanted."""
     if given is False:
         return None
@@ -332,7 +326,4 @@ def _participants(root: pathlib.Path, given: PathLike | bool) -> _Participants |
         raise InvalidArgumentError(
             "`participants` must be True, False or the name of a file, got {got}.", got=shown(given)
         )
-    return _Participants(checked_file(path))
-
-
-__all__ = ["from_bids", "is_bids"]
+    return _Participants(checked_file(path), scans)

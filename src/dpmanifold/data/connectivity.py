@@ -232,6 +232,3 @@ def _positive(matrices: FloatArray, least: float) -> FloatArray:
             index_text=Public(index_text(bad)),
         )
     return matrices
-
-
-__all__ = ["correlation_ball", "from_connectivity"]

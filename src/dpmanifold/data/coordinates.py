@@ -201,6 +201,3 @@ def coordinate_columns(
             several=several,
         )
     return (found[0], named_coordinates(found[0], systems)) if found else (None, None)
-
-
-__all__ = ["from_coordinates", "to_coordinates"]

@@ -79,15 +79,21 @@ class CsvTable(StreamedTable):
                 pass
         yield from self._careful_rows(numbers, text, done)
 
-    def about(self) -> int:
-        """Return roughly how many rows there are: as many as there would be if all lines were as long as the first."""
+    def about(self) -> int | None:
+        """Return roughly how many rows there are: as many as there would be if all lines were as long as the first.
+
+        None where its beginning cannot be read: what reads it all says why.
+        """
         size = self.path.stat().st_size
-        with self.path.open("rb") as packed, self._bytes() as stream:
-            start = stream.read(_SAMPLE)
-            if self._open is gzip.open:
-                packed.seek(-4, 2)
-                unpacked = int.from_bytes(packed.read(4), "little")  # counted up to 2^32, and then from 0 again
-                size = unpacked + 2**32 * max(0, math.ceil((size - unpacked) / 2**32))
+        try:
+            with self.path.open("rb") as packed, self._bytes() as stream:
+                start = stream.read(_SAMPLE)
+                if self._open is gzip.open:
+                    packed.seek(-4, 2)
+                    unpacked = int.from_bytes(packed.read(4), "little")  # counted up to 2^32, and then from 0 again
+                    size = unpacked + 2**32 * max(0, math.ceil((size - unpacked) / 2**32))
+        except (OSError, EOFError, zlib.error):
+            return None
         return int(max(0, start.count(b"\n") - 1) * max(1.0, size / max(1, len(start))))
 
     def place(self, row: int) -> str:

@@ -220,11 +220,7 @@ def _partitions(collection: Any) -> list[Any]:
 def _together(delayed: tuple[Any, Any, Any]) -> Any:
     """Return one Delayed of several."""
     later = optional_module("dask.delayed", "dask", _ARRAY)
-    return later.delayed(_as_they_are, pure=True)(*delayed)
-
-
-def _as_they_are(*values: Any) -> tuple[Any, ...]:
-    return values
+    return later.delayed(list, pure=True)(list(delayed))
 
 
 def dask_source(X: object) -> DaskArraySource | DaskTable | None:
@@ -235,6 +231,3 @@ def dask_source(X: object) -> DaskArraySource | DaskTable | None:
 
 
 ADAPTERS.register("dask", dask_source)
-
-
-__all__ = ["dask_source"]

@@ -401,6 +401,3 @@ class Dataset(Source):
                 name=arrays.name,
                 name2=tables.name,
             )
-
-
-__all__ = ["Dataset"]

@@ -199,6 +199,3 @@ def _checked_sides(image_size: object) -> tuple[int, int]:
             detail=Public(sides if sides and whole else shown(image_size)),
         )
     return int(sides[0]), int(sides[1])
-
-
-__all__ = ["descriptor_ball"]

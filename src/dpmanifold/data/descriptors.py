@@ -97,7 +97,8 @@ def covariance_descriptors(images: npt.ArrayLike, eta: float = 1e-6) -> FloatArr
     step = max(1, min(len(array), CHUNK_VALUES // (size * height * width)))
     buffer = np.empty((step, size, height, width))  # made once, for the same reason
     for start in range(0, len(array), step):
-        chunk = _intensities(array[start : start + step])
+        chunk = array[start : start + step]
+        chunk = chunk / 255.0 if chunk.dtype == np.uint8 else chunk.astype(np.float64)
         features = buffer[: len(chunk)]
         _fill_features(features, chunk)
         centred = features.reshape(len(chunk), size, height * width)
@@ -213,13 +214,6 @@ def _refuse_shape(shape: tuple[int, ...]) -> None:
             shape=Public(shape),
             remedy=Public(remedy),
         )
-
-
-def _intensities(chunk: Array) -> FloatArray:
-    """Return a chunk of images as float64 in [0, 1]."""
-    if chunk.dtype == np.uint8:
-        return np.asarray(chunk / 255.0)
-    return chunk.astype(np.float64)
 
 
 def _fill_features(features: FloatArray, intensities: FloatArray) -> None:
@@ -364,6 +358,3 @@ def _checked_out(out: FloatArray | None, shape: tuple[int, ...]) -> FloatArray:
             "out must be a writable float64 array of shape {shape}, got {got}.", shape=Public(shape), got=shown(out)
         )
     return out
-
-
-__all__ = ["covariance_descriptors", "descriptors_in_blocks", "iter_blocks"]

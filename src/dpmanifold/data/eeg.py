@@ -273,6 +273,3 @@ def _checked_epochs(epochs: object) -> Array:
             remedy=Public(remedy),
         )
     return array
-
-
-__all__ = ["drop_reference", "eeg_ball", "eeg_covariances", "remove_average_reference"]

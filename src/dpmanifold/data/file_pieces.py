@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import pathlib
-import zlib
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -302,15 +301,7 @@ def opened_part(path: pathlib.Path, key: str | None) -> Part:
         columns = tuple(_parquet_column(table, name) for name in table.names)
         return Part(stamp, columns, groups=tuple(table.group_rows))
     columns = tuple(Column(name, "number") for name in table.names)
-    return Part(stamp, columns, about=_about(table))
-
-
-def _about(table: StreamedTable) -> int | None:
-    """Return roughly how many rows a table of text has, if its beginning can be read: what reads it all says if not."""
-    try:
-        return cast(CsvTable, table).about()
-    except (OSError, EOFError, zlib.error):
-        return None
+    return Part(stamp, columns, about=cast(CsvTable, table).about())
 
 
 def _parquet_column(table: ParquetTable, name: str) -> Column:
@@ -353,16 +344,3 @@ def pieces_of(part: Part, binding: Binding, beside: Beside, done: int) -> Iterat
         here = beside.cut(done + first, done + first + rows)
         yield TablePiece(part.stamp, binding, name, rows, False, here.units, here.labels, first, groups=groups)
         first += rows
-
-
-__all__ = [
-    "ArrayPiece",
-    "Binding",
-    "FilePiece",
-    "Part",
-    "TablePiece",
-    "column_of",
-    "groups_in_pieces",
-    "opened_part",
-    "pieces_of",
-]

@@ -214,6 +214,3 @@ def as_records(array: object, space: Manifold, order: str | None = None) -> Arra
             "`space` must be a space such as SPD(3) or KendallShapes(8), got {got}.", got=shown(space)
         )
     return records_from(space, array, order)
-
-
-__all__ = ["as_records", "load_array", "load_column"]

@@ -389,6 +389,3 @@ def from_frame(
 
 
 ADAPTERS.register("frame", frame_source)
-
-
-__all__ = ["PandasRows", "TableSource", "frame_source", "from_frame", "rows_of_table"]

@@ -290,6 +290,3 @@ def tensorfit_source(X: object) -> ImageSource | None:
 
 
 ADAPTERS.register("tensorfit", tensorfit_source)
-
-
-__all__ = ["from_tensorfit", "tensorfit_source"]

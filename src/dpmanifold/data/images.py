@@ -337,6 +337,3 @@ def _read_shape(stream: Stream, path: pathlib.Path) -> tuple[int, ...]:
     if len(lengths) < 4 * axes:
         raise bad_file(path, _SIZE_FAULT)
     return struct.unpack(f">{axes}I", lengths)
-
-
-__all__ = ["load_images", "load_labels"]

@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -95,15 +95,8 @@ class Inspection:
         return {"private": False, "ok": self.ok, **counts, **asdict(self)}
 
 
-class _Seen(NamedTuple):
-    """What was seen of a piece: how many records until it ended or could not be read further."""
-
-    place: int
-    records: int
-    invalid: int
-    outside: int
-    units: Counter[Any]
-    problems: tuple[str, ...]
+# What was seen of a piece, until it ended or could not be read further: its place, and how many records each id has.
+_Seen = tuple[int, FileFound, Counter[Any]]
 
 
 def inspect_files(
@@ -154,7 +147,7 @@ def inspect_files(
             seen = _seen([(places[path], piece) for path, piece in pieces], where, ball)
     counts, doubts = _people(seen)
     found = tuple(
-        _file(str(path), problems[place], [one for one in seen if one.place == place], ball is not None)
+        _together(str(path), problems[place], [one for at, one, _ in seen if at == place], ball)
         for place, path in enumerate(files)
     )
     return _inspection(found, space, None if units is None else counts, [*together, *doubts])
@@ -181,21 +174,20 @@ def inspect_pieces(
     """
     seen = _seen(list(enumerate(pieces)), space, ball)
     counts, together = _people(seen)
-    files = tuple(_file(piece.name, (), [one], ball is not None) for piece, one in zip(pieces, seen, strict=True))
-    return _inspection(files, space, counts if units else None, together)
+    return _inspection(tuple(one for _, one, _ in seen), space, counts if units else None, together)
 
 
 def _seen(items: Sequence[tuple[int, Piece]], space: Manifold, ball: Ball | None) -> list[_Seen]:
     """Look through pieces, wherever that is done."""
     task = functools.partial(_look, space=space, ball=ball)
-    return sorted(current_engine().map(task, items, "checking"), key=lambda one: one.place)
+    return sorted(current_engine().map(task, items, "checking"), key=lambda one: one[0])
 
 
 def _people(seen: Sequence[_Seen]) -> tuple[Counter[Any], list[str]]:
     """Return how many records each id has, and what leaves doubt about them."""
     counts: Counter[Any] = Counter()
-    for one in seen:
-        counts.update(one.units)
+    for _, _, units in seen:
+        counts.update(units)
     try:
         unit_ids(list(counts), len(counts))
     except InvalidArgumentError as problem:
@@ -266,7 +258,7 @@ def _look(item: tuple[int, Piece], space: Manifold, ball: Ball | None) -> _Seen:
             records += len(valid)
     except DPManifoldError as problem:
         problems.append(problem.message)
-    return _Seen(place, records, invalid, outside, units, tuple(problems))
+    return place, FileFound(piece.name, records, invalid, None if ball is None else outside, tuple(problems)), units
 
 
 def _first(piece: Piece, space: Manifold, block: Block, before: int, valid: Array) -> str:
@@ -287,12 +279,12 @@ def _counted(units: Any) -> Counter[Any]:
     return Counter(dict(zip(found.tolist(), counts.tolist(), strict=True)))
 
 
-def _file(path: str, problems: Sequence[str], seen: Sequence[_Seen], with_ball: bool) -> FileFound:
+def _together(path: str, problems: Sequence[str], seen: Sequence[FileFound], ball: Ball | None) -> FileFound:
+    """Return what was found in the pieces of a file, after what was wrong with all of it."""
     return FileFound(
-        path, sum(one.records for one in seen), sum(one.invalid for one in seen),
-        sum(one.outside for one in seen) if with_ball else None,
+        path,
+        sum(one.records for one in seen),
+        sum(one.invalid for one in seen),
+        None if ball is None else sum(one.outside or 0 for one in seen),
         (*problems, *(text for one in seen for text in one.problems)),
-    )  # fmt: skip
-
-
-__all__ = ["FileFound", "Inspection", "inspect_files", "inspect_pieces"]
+    )

@@ -205,6 +205,3 @@ def _refuse_iterators(X: object) -> None:
 
 
 ADAPTERS.register("iterator", _refuse_iterators)
-
-
-__all__ = ["from_blocks"]

@@ -415,6 +415,3 @@ def _refuse_impossible(pairs: npt.NDArray[np.int64], landmarks: int | None) -> N
             value=pairs.max(),
             landmarks=Public(landmarks),
         )
-
-
-__all__ = ["landmark_links", "load_landmarks", "specimen_column"]

@@ -294,24 +294,20 @@ class EpochsFile(DataFile):
         self, recipe: Recipe, names: Sequence[str], start: int = 0, stop: int | None = None
     ) -> Iterator[tuple[slice, FloatArray]]:
         """Yield where epochs stand and their matrices, some at a time, or say which cannot be read."""
-        steps = recipe.blocks(self.epochs, names, start, stop)
         done = start
-        while True:
-            try:
-                part, matrices = next(steps)
-            except StopIteration:
-                return
-            except MemoryError:
-                raise
-            except Exception:  # whatever a damaged file makes MNE stumble over
-                raise bad_file(
-                    self.path,
-                    "epochs from {done} on (the first is 0) cannot be read: it is damaged or incomplete. Copy or "
-                    "write it again.",
-                    done=Public(done),
-                ) from None
-            yield part, matrices
-            done = part.stop
+        try:
+            for part, matrices in recipe.blocks(self.epochs, names, start, stop):
+                yield part, matrices
+                done = part.stop
+        except MemoryError:
+            raise
+        except Exception:  # whatever a damaged file makes MNE stumble over
+            raise bad_file(
+                self.path,
+                "epochs from {done} on (the first is 0) cannot be read: it is damaged or incomplete. Copy or write it "
+                "again.",
+                done=Public(done),
+            ) from None
 
     def column(self, name: str | None = None, text: bool = False, labels: bool = False) -> Array:
         """Return the names of the events, or a column of the metadata; (n,)."""
@@ -595,6 +591,3 @@ def _other_channels(found: Sequence[str], first: Sequence[str]) -> Message:
     if missing:
         return Message("without {missing}", missing=missing)
     return Message("with {more}", more=more) if more else Message("in another order")
-
-
-__all__ = ["EpochsSource", "from_epochs", "from_epochs_files"]

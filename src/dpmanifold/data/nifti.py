@@ -303,6 +303,3 @@ class CaminoFile(DataFile):
         if mask is not None:
             values = values[np.concatenate(list(Mask(mask, (len(values),)).blocks()))]
         return from_triangles(np.asarray(values, dtype=np.float64), SPD(3), "camino")
-
-
-__all__ = ["from_nifti", "load_tensors"]

@@ -303,17 +303,3 @@ def _sum_of_bits(records: Array, first: int | None) -> int:
         return int(words.sum(dtype=_WORDS))
     sums = words.reshape(len(records), -1).sum(axis=1, dtype=_WORDS)
     return int((sums * (2 * np.arange(first, first + len(records), dtype=_WORDS) + _WORDS(1))).sum(dtype=_WORDS))
-
-
-__all__ = [
-    "ArrayRows",
-    "Beside",
-    "Places",
-    "Rows",
-    "RowsPiece",
-    "SteadyPiece",
-    "asked_for",
-    "named_or_beside",
-    "rows_of_block",
-    "spans",
-]

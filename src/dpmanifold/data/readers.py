@@ -464,6 +464,3 @@ class _Asked(Table):
     def entries(self, name: str, text: bool = False, labels: bool = False) -> Array:
         """Return nothing."""
         return np.empty(0, dtype=np.int64)
-
-
-__all__ = ["matrix_columns", "places_of", "read_matrices", "shape_for"]

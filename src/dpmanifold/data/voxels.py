@@ -93,7 +93,7 @@ class Voxels:
             raise bad_file(
                 self.path,
                 "its numbers are {kind}, and real ones are needed. Convert them.",
-                kind=Public(_kind(self._dtype)),
+                kind=Public({"c": "complex", "V": "colours"}.get(self._dtype.kind, str(self._dtype))),
             )
         needed, there = self._start + self.volumes * len(self) * self._dtype.itemsize, self.path.stat().st_size
         if needed > there and not (self._packed and plausible_size(needed, there)):
@@ -180,7 +180,3 @@ def _opened(path: pathlib.Path) -> Any:
     if not isinstance(image, nibabel.Nifti1Image):  # NIfTI-2 is one of them, CIFTI is not
         raise bad_file(path, "it holds no voxels. Give an image (x, y, z, ...).")
     return image
-
-
-def _kind(dtype: Any) -> str:
-    return {"c": "complex", "V": "colours"}.get(dtype.kind, str(dtype))

@@ -183,6 +183,3 @@ def zarr_source(X: object) -> ZarrSource | None:
 
 
 ADAPTERS.register("zarr", zarr_source)
-
-
-__all__ = ["from_zarr", "zarr_source"]

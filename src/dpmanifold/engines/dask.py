@@ -448,6 +448,3 @@ def _large_graphs() -> Iterator[None]:
     dask = optional_module("dask", "dask", "work on a cluster")
     with _SETTINGS, dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
         yield
-
-
-__all__ = ["Calls", "DaskEngine", "Pass", "distributed_module", "in_turns", "is_future", "result_of"]

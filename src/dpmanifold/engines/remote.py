@@ -218,6 +218,3 @@ def checked(kept: Outcome) -> Outcome:
 
 def _content(thing: Sealed | Outcome) -> Any:
     return thing.opened() if isinstance(thing, Sealed) else thing.value
-
-
-__all__ = ["Outcome", "Sealed", "checked", "run", "total_of", "unsealed"]

@@ -117,6 +117,3 @@ def _digest(name: str) -> str:
         with backend(name):
             found += [definite, *np.linalg.eigh(definite), np.linalg.cholesky(definite), logm(np.stack([definite] * 9))]
     return hashlib.sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in found)).hexdigest()
-
-
-__all__ = ["Sameness"]
