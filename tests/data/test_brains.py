@@ -13,8 +13,8 @@ import pytest
 
 import dpmanifold as dpm
 from dpmanifold import SPD, data
-from dpmanifold.data import image_source, voxels
-from dpmanifold.data.voxels import Voxels
+from dpmanifold.data import image_source, nifti
+from dpmanifold.data.nifti import Voxels
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError, SourceChangedError
 from dpmanifold.sources import as_source
 
@@ -236,7 +236,7 @@ def test_scaled_numbers_are_nibabels(tmp_path, dtype, slope, shift):
 @pytest.mark.parametrize("unpacked", [0, 2**26])
 def test_the_size_of_parts_leaves_no_trace(tmp_path, small, monkeypatch, suffix, unpacked):
     """Small images are unpacked into memory, large ones read by a reader per volume: the same numbers."""
-    monkeypatch.setattr(voxels, "_UNPACKED", unpacked)
+    monkeypatch.setattr(nifti, "_UNPACKED", unpacked)
     path = saved(tmp_path / f"t{suffix}", small, "fsl")
     expected = nibabel.load(path).get_fdata().reshape(-1, 6, order="F")
     for size in (1, 13, 10**6):
@@ -246,8 +246,8 @@ def test_the_size_of_parts_leaves_no_trace(tmp_path, small, monkeypatch, suffix,
 @pytest.mark.parametrize("suffix", [".nii", ".nii.gz"])
 def test_memory_is_bounded(tmp_path, monkeypatch, suffix):
     """An image of 38 MB is read in 4 MB, packed or not."""
-    monkeypatch.setattr(voxels, "_UNPACKED", 2**20)
-    monkeypatch.setattr(voxels.Voxels.blocks, "__defaults__", (4096,))
+    monkeypatch.setattr(nifti, "_UNPACKED", 2**20)
+    monkeypatch.setattr(nifti.Voxels.blocks, "__defaults__", (4096,))
     values = np.zeros((100, 100, 80, 6))
     values[..., [0, 3, 5]] = 1.0
     path = save(tmp_path / f"t{suffix}", values)
@@ -395,7 +395,7 @@ def test_gaps_are_passed_on(tmp_path, small):
 @pytest.mark.parametrize("suffix", [".nii", ".nii.gz"])
 def test_damage_is_noticed_wherever_it_is(tmp_path, small, monkeypatch, suffix, unpacked):
     """Truncated anywhere, a byte changed in what is packed, the checksum at the end."""
-    monkeypatch.setattr(voxels, "_UNPACKED", unpacked)
+    monkeypatch.setattr(nifti, "_UNPACKED", unpacked)
     path = saved(tmp_path / f"t{suffix}", small, "fsl")
     whole = path.read_bytes()
     cuts = [0, 10, 347, 360, len(whole) // 3, len(whole) // 2, len(whole) - 9, len(whole) - 4, len(whole) - 1]

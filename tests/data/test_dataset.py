@@ -18,7 +18,7 @@ import dpmanifold.data.parquet_table as parquet_table
 from dpmanifold import SPD, Euclidean, InvalidArgumentError, InvalidDataError, KendallShapes, Sphere, data
 from dpmanifold._merged_ids import MergedIds
 from dpmanifold.data import Dataset
-from dpmanifold.data.folders import files_in
+from dpmanifold.data.formats import files_in
 from dpmanifold.errors import SourceChangedError
 from dpmanifold.sources import as_source
 

@@ -32,7 +32,7 @@ from dpmanifold.cli.records import (
 )
 from dpmanifold.cli.speech import say, say_json, say_table, working
 from dpmanifold.cli.wording import words_of
-from dpmanifold.data.folders import files_in
+from dpmanifold.data.formats import files_in
 from dpmanifold.data.inspection import inspect_pieces
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.manifolds import Manifold

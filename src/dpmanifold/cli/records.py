@@ -18,8 +18,7 @@ from dpmanifold._check import Array
 from dpmanifold.cli.arguments import EACH, kind_of, space_of
 from dpmanifold.data._files import in_file, listed
 from dpmanifold.data.archives import NpyFile, NpzFile
-from dpmanifold.data.folders import files_in
-from dpmanifold.data.formats import loader_of
+from dpmanifold.data.formats import files_in, loader_of
 from dpmanifold.data.image_source import ImageSource
 from dpmanifold.data.landmarks import column_of_specimens, is_long
 from dpmanifold.data.nifti import NiftiFile

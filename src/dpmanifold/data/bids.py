@@ -16,8 +16,7 @@ from dpmanifold._check import shown
 from dpmanifold.data._files import PathLike, bad_file, checked_file, checked_path, listed
 from dpmanifold.data.formats import open_file
 from dpmanifold.data.image_source import NONZERO, ImageSource
-from dpmanifold.data.nifti import StoredImage, refuse_twice
-from dpmanifold.data.voxels import SUFFIXES
+from dpmanifold.data.nifti import SUFFIXES, StoredImage, refuse_twice
 from dpmanifold.errors import Either, InvalidArgumentError, Message, Names, Public
 
 PARTICIPANT = "participant_id"

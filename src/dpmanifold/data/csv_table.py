@@ -30,8 +30,7 @@ import pyarrow.csv
 from dpmanifold._cells import real_cell
 from dpmanifold._ids import MISSING_WORDS
 from dpmanifold.data._files import bad_file
-from dpmanifold.data.entries import text_entries
-from dpmanifold.data.tables import StreamedTable, TableRows
+from dpmanifold.data.tables import StreamedTable, TableRows, text_entries
 from dpmanifold.errors import Public
 from dpmanifold.linalg.native.library import limited, thread_limit
 

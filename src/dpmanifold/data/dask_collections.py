@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from dpmanifold._extras import optional_module
-from dpmanifold.data.entries import Column, alike
 from dpmanifold.data.frames import PandasRows, TableSource
 from dpmanifold.data.pieces import ArrayRows, Beside, Places, Rows, SteadyPiece, asked_for
 from dpmanifold.data.readers import Reading, places_of
+from dpmanifold.data.tables import Column, alike
 from dpmanifold.engines import current_engine
 from dpmanifold.errors import Argument, InvalidArgumentError, InvalidDataError, Message, Public
 from dpmanifold.manifolds import Manifold

@@ -17,8 +17,7 @@ from dpmanifold.data._files import ARRAY, bad_file, in_words, listed
 from dpmanifold.data.archives import ArrayHeader, NpyFile, NpzFile, array_header, chosen_key
 from dpmanifold.data.csv_table import CsvTable
 from dpmanifold.data.file_pieces import Binding, FilePiece, Part, column_of, opened_part, pieces_of
-from dpmanifold.data.folders import files_in
-from dpmanifold.data.formats import loader_of, open_file
+from dpmanifold.data.formats import files_in, loader_of, open_file
 from dpmanifold.data.parquet_table import ParquetTable
 from dpmanifold.data.pieces import named_or_beside
 from dpmanifold.data.readers import Reading, places_of, shape_for

@@ -21,12 +21,21 @@ from dpmanifold._check import Array
 from dpmanifold.data._files import Stamp, bad_file, in_file
 from dpmanifold.data.archives import ArrayHeader, NpyFile, NpzFile, array_blocks, array_header, chosen_key
 from dpmanifold.data.csv_table import CsvTable
-from dpmanifold.data.entries import Column, Entries, as_array, as_text, first_missing, first_respelt, text_entries
 from dpmanifold.data.formats import loader_of, open_file
 from dpmanifold.data.parquet_table import ParquetTable
 from dpmanifold.data.pieces import Beside
 from dpmanifold.data.readers import Reading
-from dpmanifold.data.tables import Lists, StreamedTable
+from dpmanifold.data.tables import (
+    Column,
+    Entries,
+    Lists,
+    StreamedTable,
+    as_array,
+    as_text,
+    first_missing,
+    first_respelt,
+    text_entries,
+)
 from dpmanifold.errors import InvalidDataError, Public
 from dpmanifold.sources import Block, Piece
 

@@ -20,7 +20,7 @@ from dpmanifold._merged_ids import unit_ids
 from dpmanifold.ball import Ball
 from dpmanifold.data._files import PathLike
 from dpmanifold.data.dataset import Dataset
-from dpmanifold.data.folders import files_in
+from dpmanifold.data.formats import files_in
 from dpmanifold.engines import current_engine
 from dpmanifold.errors import DPManifoldError, InvalidArgumentError, InvalidDataError, SourceChangedError
 from dpmanifold.manifolds import Euclidean, Manifold

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from dpmanifold._check import Array, positive_int, shown
-from dpmanifold.data.entries import Column, alike
 from dpmanifold.data.frames import rows_of_table
 from dpmanifold.data.pieces import ArrayRows, Beside, Places, Rows, SteadyPiece, named_or_beside
 from dpmanifold.data.readers import Reading, Wanted, places_of
+from dpmanifold.data.tables import Column, alike
 from dpmanifold.errors import Argument, InvalidArgumentError, InvalidDataError, Message, Public
 from dpmanifold.manifolds import Manifold
 from dpmanifold.sources import ADAPTERS, Block, Piece, Source, ids_in_rows

@@ -15,8 +15,16 @@ import pyarrow.parquet as pq
 from dpmanifold._cells import objects
 from dpmanifold._check import FloatArray
 from dpmanifold.data._files import bad_file
-from dpmanifold.data.entries import Entries, arrow_kind, arrow_numbers, text_entries
-from dpmanifold.data.tables import MOST_COLUMNS, Lists, StreamedTable, TableRows
+from dpmanifold.data.tables import (
+    MOST_COLUMNS,
+    Entries,
+    Lists,
+    StreamedTable,
+    TableRows,
+    arrow_kind,
+    arrow_numbers,
+    text_entries,
+)
 from dpmanifold.errors import Public
 
 _BATCH = 32_768

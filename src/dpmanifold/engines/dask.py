@@ -29,8 +29,7 @@ from dpmanifold._check import positive_int, shown
 from dpmanifold._extras import optional_module
 from dpmanifold._version import __version__
 from dpmanifold.engines.base import Engine, Held
-from dpmanifold.engines.remote import Outcome, Sealed, checked, run, total_of, unsealed
-from dpmanifold.engines.sameness import Sameness
+from dpmanifold.engines.remote import Outcome, Sameness, Sealed, checked, run, total_of, unsealed
 from dpmanifold.errors import ClusterError, InvalidArgumentError
 from dpmanifold.files import Closable
 from dpmanifold.progress import bar
