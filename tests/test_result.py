@@ -16,8 +16,9 @@ def test_a_format_belongs_to_one_class():
     assert result._FORMATS[dpm.Release.format] is dpm.Release
 
 
-def test_rooms_above_say_themselves_what_they_do_with_a_result():
+def test_functions_of_rooms_above_are_found_where_they_are_said_to_be():
     from dpmanifold.report import html_report
 
-    above = {"verify": dpm.verify, "picture": dpm.plots.show, "report": html_report, "results": query._import_results}
-    assert above == result._FROM_ABOVE
+    above = {"verify": dpm.verify, "show": dpm.plots.show, "html_report": html_report,
+             "import_queries": query.import_queries}  # fmt: skip
+    assert {name: result._from_above(name) for name in result._FROM_ABOVE} == above

@@ -8,20 +8,18 @@
 'wrapped-gaussian'
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from dpmanifold import (
-    data,
     engines,
     features,
     frechet,
     linalg,
     mechanisms,
     noise,
-    plots,
     privacy,
     progress,
-    report,
     sensitivity,
 )
 from dpmanifold._version import __version__
@@ -86,12 +84,15 @@ from dpmanifold.stats import (
 )
 
 if TYPE_CHECKING:
+    from dpmanifold import data, plots, report
     from dpmanifold.ledger.ledger import Ledger
     from dpmanifold.remote.client import connect
 
 
 def __getattr__(name: str) -> Any:
-    """Import what needs an extra when it is first asked for."""
+    """Import what not every call needs, or what needs an extra, when it is first asked for."""
+    if name in ("data", "plots", "report"):
+        return import_module(f"dpmanifold.{name}")
     if name == "Ledger":
         from dpmanifold.ledger import Ledger
 

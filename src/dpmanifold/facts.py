@@ -7,11 +7,12 @@ import io
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 # Characters in a line of a table.
 _WIDTH = 92
@@ -63,9 +64,12 @@ def array_text(array: Any, digits: int = 5) -> str:
 def table_text(table: Table) -> str:
     """Return a table as plain text, the same everywhere: rich would show it by itself in a notebook.
 
+    >>> from rich.table import Table
     >>> print(table_text(Table("error", "0.1", box=None)), end="")
     error 0.1
     """
+    from rich.console import Console
+
     page = io.StringIO()
     Console(file=page, width=_WIDTH, force_jupyter=False, force_terminal=False, color_system=None).print(table)
     return page.getvalue()

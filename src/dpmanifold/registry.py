@@ -11,11 +11,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from importlib import metadata
-from typing import Any, Generic, TypeVar
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from dpmanifold._check import shown
 from dpmanifold.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from importlib import metadata
 
 T = TypeVar("T")
 
@@ -55,6 +58,7 @@ class Registry(Generic[T]):
     group : the entry points that add to it
     kind : the class that every item must be an instance of, where there is one
     brought_by : another group, whose modules register items here when they are imported
+    home : a module that registers the library's own when it is imported, where that is not done from the start
     is_own : tells whether an item is the library's own
 
     Examples
@@ -72,10 +76,10 @@ class Registry(Generic[T]):
 
     def __init__(
         self, what: str, group: str, kind: type | None = None, brought_by: str = "",
-        is_own: Callable[[T], bool] = lambda item: True,
+        is_own: Callable[[T], bool] = lambda item: True, home: str = "",
     ) -> None:  # fmt: skip
         self._what, self._group, self._kind, self._brought_by = what, group, kind, brought_by
-        self._is_own = is_own
+        self._is_own, self._home = is_own, home
         self._items: dict[str, T] = {}
         self._foreign: set[str] = set()
         self._complete = False
@@ -88,6 +92,7 @@ class Registry(Generic[T]):
         Raises InvalidArgumentError for a name that is taken: what a name means never changes.
         """
         self._check(name, item)
+        self._come_home()
         with self._lock:
             if self._items.get(name, item) is not item:
                 raise InvalidArgumentError(f"there is already a {self._what} {name!r}: register it under another name.")
@@ -130,6 +135,7 @@ class Registry(Generic[T]):
 
     def own(self) -> list[T]:
         """Return the items that were registered here, without those of other distributions."""
+        self._come_home()
         return [item for name, item in self._items.items() if name not in self._foreign and self._is_own(item)]
 
     def __iter__(self) -> Iterator[T]:
@@ -153,6 +159,10 @@ class Registry(Generic[T]):
                 "like what it offers."
             )
 
+    def _come_home(self) -> None:
+        if self._home:
+            import_module(self._home)
+
     def _load(self) -> None:
         """Add what other distributions offer: all of it, or nothing and an error that names what is wrong.
 
@@ -161,8 +171,11 @@ class Registry(Generic[T]):
         """
         if self._complete or getattr(self._here, "loading", False):
             return
+        from importlib import metadata  # which takes a while
+
         self._here.loading = True
         try:
+            self._come_home()
             for point in metadata.entry_points(group=self._brought_by) if self._brought_by else ():
                 self._imported(point)
             offered = {name: self._imported(point, check=True) for name, point in self._offers().items()}
@@ -178,6 +191,8 @@ class Registry(Generic[T]):
 
     def _offers(self) -> dict[str, metadata.EntryPoint]:
         """Return the entry points by name, without names that are registered here; two that differ are refused."""
+        from importlib import metadata
+
         offers: dict[str, metadata.EntryPoint] = {}
         for point in metadata.entry_points(group=self._group):
             if point.name in self._items:

@@ -22,7 +22,7 @@ from dpmanifold.facts import array_text
 from dpmanifold.inference.records import Conclusion
 from dpmanifold.privacy import in_plain_words
 from dpmanifold.release import NO_ERROR, RELEASED, Release
-from dpmanifold.result import Result, serves
+from dpmanifold.result import Result
 from dpmanifold.statistic import ADJACENCY, Kind, private_words
 from dpmanifold.stats import verify
 from dpmanifold.stats.check import Verification
@@ -49,7 +49,6 @@ _ELSEWHERE = ("promise", "ball", "not covered")
 _SIMULATED = " A SEEDED SIMULATION FOUND IT."
 
 
-@serves("report")
 def html_report(result: Result) -> str:
     """Return a report as one HTML page.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
@@ -23,26 +24,24 @@ if TYPE_CHECKING:
 
 R = TypeVar("R", bound="Result")
 
-_Method = TypeVar("_Method", bound=Callable[[Any], Any])
-
-# What rooms above this one do with a result. They say so themselves when the package is imported.
-_FROM_ABOVE: dict[str, Callable[[Any], Any]] = {}
+# What rooms above this one do with a result: imported when it is asked for.
+_FROM_ABOVE = {
+    "verify": "dpmanifold.stats.check",
+    "show": "dpmanifold.plots.dispatch",
+    "html_report": "dpmanifold.report",
+    "import_queries": "dpmanifold.stats.query",
+}
 _FORMATS: dict[str, type[Result]] = {}
 
 
-def serves(method: str) -> Callable[[_Method], _Method]:
-    """Mark the function of a room above that results call: "verify", "picture", "report" or "results"."""
-
-    def marked(function: _Method) -> _Method:
-        _FROM_ABOVE[method] = function
-        return function
-
-    return marked
+def _from_above(function: str) -> Callable[..., Any]:
+    found: Callable[..., Any] = getattr(import_module(_FROM_ABOVE[function]), function)
+    return found
 
 
 def picture_of(thing: Any) -> Figure:
     """Return the picture of a result, or of anything else that :func:`dpmanifold.plots.show` draws."""
-    drawn: Figure = _FROM_ABOVE["picture"](thing)
+    drawn: Figure = _from_above("show")(thing)
     return drawn
 
 
@@ -143,7 +142,7 @@ class Result(ABC):
 
     def verify(self) -> Verification:
         """Recompute whatever it states that can be recomputed, and say what cannot (:func:`dpmanifold.verify`)."""
-        checked: Verification = _FROM_ABOVE["verify"](self)
+        checked: Verification = _from_above("verify")(self)
         return checked
 
     def picture(self) -> Figure:
@@ -152,7 +151,7 @@ class Result(ABC):
 
     def report(self) -> str:
         """Return a report for people as one HTML page (:func:`dpmanifold.report.html_report`)."""
-        page: str = _FROM_ABOVE["report"](self)
+        page: str = _from_above("html_report")(self)
         return page
 
     def __repr__(self) -> str:
@@ -168,7 +167,7 @@ def _class_of(record: Any) -> type[Result] | None:
     if not isinstance(kind, str):
         return None
     if kind not in _FORMATS:
-        _FROM_ABOVE["results"](kind)  # imports all queries, and with them their results
+        _from_above("import_queries")()  # and with them their results
     return _FORMATS.get(kind)
 
 

@@ -8,13 +8,11 @@ to the same bits (Dask remembers how).
 
 from __future__ import annotations
 
-import asyncio
 import concurrent.futures
 import contextlib
 import importlib.util
 import itertools
 import math
-import multiprocessing.resource_tracker
 import queue
 import secrets
 import signal
@@ -75,7 +73,9 @@ def _interrupts_blocked() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    multiprocessing.resource_tracker.ensure_running()  # which would lift the block in the thread that starts it
+    from multiprocessing import resource_tracker
+
+    resource_tracker.ensure_running()  # which would lift the block in the thread that starts it
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -208,9 +208,11 @@ class DaskEngine(Closable, Engine):
             return [[item] for item in items]  # their partitions are made beforehand, and are large
         if not any(is_future(item) for item in items):
             return list(in_turns(items, self.workers))
+        from asyncio import CancelledError
+
         try:
             held = self.client.who_has([item.value for item in items if is_future(item)])
-        except (Exception, asyncio.CancelledError) as error:
+        except (Exception, CancelledError) as error:
             self._look()  # where the client was closed meanwhile, that is what happened
             raise _understood(error) from None
         there: dict[Any, list[Any]] = {}
@@ -312,13 +314,15 @@ class DaskEngine(Closable, Engine):
 
 def _understood(error: BaseException) -> BaseException:
     """Return what to raise where the cluster failed: an error that says what to do, or that of a collection's graph."""
+    from asyncio import CancelledError
+
     if isinstance(error, distributed_module().KilledWorker):
         return ClusterError(
             "workers were lost again and again while they worked on the same piece; most often they run out of memory. "
             "Give them more, or fewer threads each, or cut the source into smaller pieces; and see that each has the "
             "packages of this process."
         )
-    if isinstance(error, asyncio.CancelledError | concurrent.futures.CancelledError):
+    if isinstance(error, CancelledError | concurrent.futures.CancelledError):
         return ClusterError("the Dask cluster let go of unfinished work: its client was closed, or it was restarted.")
     ours = isinstance(error, ImportError) and (error.name or "").partition(".")[0] == "dpmanifold"
     if ours or "deserialization of the task graph" in str(error):

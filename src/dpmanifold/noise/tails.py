@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from scipy import optimize, stats
+import scipy
 
 from dpmanifold.noise.exact import checked_law
 
@@ -75,7 +75,11 @@ class Tail:
         probability in a ball about the middle. Below 0 where the grid is so coarse that draws are equal more often.
         """
         law = checked_law(self.law)
-        unit = math.sqrt(stats.chi2.ppf(alarm, self.size)) if law == "gaussian" else stats.gamma.ppf(alarm, self.size)
+        unit = (
+            math.sqrt(scipy.stats.chi2.ppf(alarm, self.size))
+            if law == "gaussian"
+            else scipy.stats.gamma.ppf(alarm, self.size)
+        )
         return self.scale * float(unit) - self._rounded(self.size)
 
 
@@ -83,17 +87,17 @@ class Tail:
 def _length(law: str, size: int, among: int, alarm: float) -> float:
     """Return the quantile for a scale of 1."""
     if law == "gaussian":
-        return math.sqrt(float(stats.chi2.isf(alarm, among)))
-    whole = float(stats.gamma.isf(alarm, size))
+        return math.sqrt(float(scipy.stats.chi2.isf(alarm, among)))
+    whole = float(scipy.stats.gamma.isf(alarm, size))
     if among == size:
         return whole
     # The law is that of sqrt(W) N, W a chi-square number of size + 1 degrees and N normal numbers (noise.exact).
     middle, width = math.log(size + 1.0), _WIDE * math.sqrt(2 / (size + 1.0))
     y = np.linspace(middle - width, middle + width, _NODES)
     w = np.exp(y)
-    mass = stats.chi2.pdf(w, size + 1) * w * (y[1] - y[0])
+    mass = scipy.stats.chi2.pdf(w, size + 1) * w * (y[1] - y[0])
 
     def above(t: float) -> float:
-        return float(mass @ stats.chi2.sf(t * t / w, among)) - alarm
+        return float(mass @ scipy.stats.chi2.sf(t * t / w, among)) - alarm
 
-    return whole if above(whole) >= 0 else float(optimize.brentq(above, 0.0, whole, xtol=1e-9))
+    return whole if above(whole) >= 0 else float(scipy.optimize.brentq(above, 0.0, whole, xtol=1e-9))

@@ -19,7 +19,6 @@ from dpmanifold.plots.pictures import picture_of_mean
 from dpmanifold.plots.planning import plan
 from dpmanifold.plots.ranges import interval
 from dpmanifold.release import Release
-from dpmanifold.result import serves
 from dpmanifold.statistic import Kind
 from dpmanifold.stats.mean_plan import Plan
 from dpmanifold.stats.outlook import Outlook
@@ -32,7 +31,6 @@ _BY_KIND: dict[Kind, Callable[[Release], canvas.Figure]] = {
 _BY_TYPE: dict[type[Any], Callable[..., canvas.Figure]] = {Plan: plan, Outlook: outlook, History: history}
 
 
-@serves("picture")
 def show(result: object, *, links: object = None) -> canvas.Figure:
     """Draw any result: what a private call returned, that of `private_class_means` included, a plan or a history.
 

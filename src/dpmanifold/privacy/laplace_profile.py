@@ -32,6 +32,8 @@ _LARGEST = 1000.0
 _STEPS = 2**24
 # How far log delta may fall below the wanted one before the search for a first guess stops looking.
 _DEEPEST = 50.0
+# How near the guess is to it, in the logarithm of the shift.
+_NEAR = 1e-9
 
 
 def laplace_delta(dim: int, shift: float, epsilon: float) -> float:
@@ -90,11 +92,13 @@ def largest_shift(dim: int, promise: ApproxDP) -> float:
     while excess(low * factor) <= 0:
         low, factor = low * factor, min(factor * factor, 256.0)
     ends = math.log(low) - 1e-6, math.log(low * factor) + 1e-6  # so that rounding leaves the signs as they are
-    guess = scipy.optimize.brentq(lambda log: excess(math.exp(log)), *ends, xtol=1e-9)
+    while ends[1] - ends[0] > _NEAR:
+        middle = (ends[0] + ends[1]) / 2
+        ends = (middle, ends[1]) if excess(math.exp(middle)) <= 0 else (ends[0], middle)
     with precision_kept():
         ctx.prec = _PRECISION
         least = _step_below(epsilon)
-        return max(epsilon, _shift_at(_last(holds, least, max(least, _step_below(math.exp(guess))))))
+        return max(epsilon, _shift_at(_last(holds, least, max(least, _step_below(math.exp(ends[0]))))))
 
 
 def is_broken(dim: int, shift: float, promise: ApproxDP) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 from dpmanifold._check import shown
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.release import Release, option_to_json
-from dpmanifold.result import Result, serves
+from dpmanifold.result import Result
 from dpmanifold.statistic import REPLACE_ONE_UNIT_SAME_CLASSES, Kind
 from dpmanifold.stats.copies import copy_faults
 from dpmanifold.stats.examine import Findings, examine
@@ -83,7 +83,6 @@ class Verification:
         return "\n".join([*lines, WHAT_WOULD])
 
 
-@serves("verify")
 def verify(release: Result) -> Verification:
     """Recompute whatever a result states that can be recomputed, and say what cannot. Touches no data.
 

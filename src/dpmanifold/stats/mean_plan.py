@@ -5,10 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any
-
-from rich import box
-from rich.table import Table
+from typing import TYPE_CHECKING, Any
 
 from dpmanifold import frechet
 from dpmanifold._check import fraction, positive_float, positive_int, shown
@@ -23,6 +20,9 @@ from dpmanifold.stats.draws import checked_arithmetic, drawn_as, placed_forecast
 from dpmanifold.stats.inputs import checked_flag
 from dpmanifold.stats.refine import SMALL_FILL, Refinement, Wanted
 from dpmanifold.stats.shaping import ShapePlan, plan_shape
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 _MOST_UNITS = 10**12
 
@@ -198,6 +198,9 @@ class Plan:
 
     def table(self) -> Table:
         """Return the plan as a table for a terminal (the other quantiles are in `rows`)."""
+        from rich import box
+        from rich.table import Table
+
         mean = "mean" if self.estimand == "frechet" else f"{self.estimand} mean"
         title = f"Private {mean} of {self.n:,} units, {self.privacy}"
         table = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0))

@@ -5,10 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
-
-from rich import box
-from rich.table import Table
+from typing import TYPE_CHECKING, Any
 
 from dpmanifold._check import positive_int, shown
 from dpmanifold.ball import Ball
@@ -32,6 +29,9 @@ from dpmanifold.stats.mean_plan import Plan, checked_public
 from dpmanifold.stats.prospects import USUAL_FILL, Prospect, prospect
 from dpmanifold.stats.query import QUERIES, Query, of_statistic, query_named
 from dpmanifold.stats.second_moment import SECOND_MOMENT
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 # What to ask for where noise on the spread is more than the spread, by whether groups are compared.
 _IN_ONE_DRAW = {
@@ -144,6 +144,9 @@ class Outlook:
 
     def table(self) -> Table:
         """Return the draws as a table for a terminal."""
+        from rich import box
+        from rich.table import Table
+
         query = QUERIES.find(self.statistic)
         what = private_words(self.statistic).capitalize() if query is None else query.title
         title = f"{what}: {self.n:,} units, {self.privacy}"

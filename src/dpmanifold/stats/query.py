@@ -18,7 +18,6 @@ from dpmanifold.errors import InvalidArgumentError, Public
 from dpmanifold.mechanisms import MECHANISMS
 from dpmanifold.registry import Registry, is_own, is_own_function
 from dpmanifold.release import Release
-from dpmanifold.result import serves
 from dpmanifold.statistic import STATISTICS, Statistic
 from dpmanifold.stats.registered import Registered
 from dpmanifold.stats.requests import Question
@@ -270,8 +269,7 @@ QUERIES = _Queries("query", "dpmanifold.queries", Query, is_own=lambda query: qu
 """All queries by name."""
 
 
-@serves("results")
-def _import_results(kind: str) -> None:
+def import_queries() -> None:
     """Import the queries of other distributions, and with them their classes of results."""
     QUERIES.names()
 

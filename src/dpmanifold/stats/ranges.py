@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy import optimize
+import scipy
 
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
@@ -123,7 +123,7 @@ class Limits(NamedTuple):
             a, sizes = np.array(rows), np.array(beyond)
             unit = max(enough, float(np.abs(sizes).max()))
             try:
-                counts = optimize.nnls(np.vstack([a.T, sizes / unit]), np.append(np.zeros(size), 1.0))[0]
+                counts = scipy.optimize.nnls(np.vstack([a.T, sizes / unit]), np.append(np.zeros(size), 1.0))[0]
             except RuntimeError:
                 break  # it did not converge: what was not found refutes nothing
             together, left = counts @ a, 1 - float(counts @ sizes) / unit
