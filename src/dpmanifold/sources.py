@@ -233,7 +233,7 @@ def _in_array(ids: Sequence[Any]) -> Array:
 Adapter = Callable[[object], Source | None]
 """Makes a source of an object of the kind it knows, and None of everything else; imports nothing to find out."""
 
-ADAPTERS: Registry[Adapter] = Registry("source", "dpmanifold.sources", home="dpmanifold.data.adapters")
+ADAPTERS: Registry[Adapter] = Registry("source", "dpmanifold.sources", home="dpmanifold.data")
 
 
 def as_source(X: object) -> Source | None:

@@ -5,6 +5,8 @@ On flat spaces the law is a vector plus noise; on curved ones it depends on what
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
 from dpmanifold.frechet import UnitPoints
@@ -19,11 +21,11 @@ class AboutMean(Mechanism):
 
     def may_be_exact(self, ball: Ball) -> bool:
         """Return whether the space does."""
-        return exact_sampler(ball.frame, self.noise) is not None
+        return _sampler(ball, self.noise) is not None
 
     def offers_exact(self, ball: Ball, calibration: Calibration) -> bool:
         """Return whether draws there are accepted often enough as well."""
-        sampler = exact_sampler(ball.frame, self.noise)
+        sampler = _sampler(ball, self.noise)
         return sampler is not None and sampler.usable(calibration.scale)
 
     def grid(self, ball: Ball, calibration: Calibration) -> int:
@@ -46,6 +48,14 @@ class AboutMean(Mechanism):
 
     def _sampler(self, ball: Ball) -> ExactSampler:
         """Return what draws there; asked for only where :meth:`offers_exact` says so."""
-        found = exact_sampler(ball.frame, self.noise)
+        found = _sampler(ball, self.noise)
         assert found is not None
         return found
+
+
+def _sampler(ball: Ball, law: str) -> ExactSampler | None:
+    return (exact_sampler if ball.space.foreign else _remembered_sampler)(ball.frame, law)
+
+
+# Spaces of others need not be told apart by what they say they are.
+_remembered_sampler = lru_cache(maxsize=64)(exact_sampler)
