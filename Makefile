@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# What is built on the library, each a distribution of its own that its tests run.
+BESIDE := --editable ./papers --editable ./examples/extension
 # One BLAS thread per test process: two processes on two cores otherwise fight over them. And bytecode is kept, whatever
 # the environment says: tests start some fifty Pythons, and each would compile the package anew.
 THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
@@ -15,11 +17,12 @@ AXE := npm ci --silent --no-audit --no-fund --prefix tests/service/browser 2> /d
 
 .PHONY: demo docs kernels sanitize sanitize-card test test-all test-lowest test-numpy test-reference wheels lint format bench clean
 
-$(READY): pyproject.toml papers/pyproject.toml CMakeLists.txt tests/service/browser/package-lock.json \
+$(READY): pyproject.toml papers/pyproject.toml examples/extension/pyproject.toml CMakeLists.txt \
+		tests/service/browser/package-lock.json \
 		$(wildcard src/dpmanifold/linalg/native/src/*)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(INSTALL) --editable ".[dev,docs]" --editable ./papers
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(INSTALL) --editable ".[dev,docs]" $(BESIDE)
 	@$(AXE)
 	touch $(READY)
 
@@ -52,7 +55,7 @@ test-lowest:
 	$(LOWEST)/bin/python tools/lower_bounds.py > $(LOWEST)/constraints.txt
 	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip
 	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check \
-		--constraint $(LOWEST)/constraints.txt --build-constraint $(LOWEST)/constraints.txt --editable ".[dev]" --editable ./papers
+		--constraint $(LOWEST)/constraints.txt --build-constraint $(LOWEST)/constraints.txt --editable ".[dev]" $(BESIDE)
 	@$(AXE)
 	$(THREADS) $(LOWEST)/bin/python -m pytest -q -n 2 --dist worksteal
 

@@ -125,7 +125,7 @@ def of_extrinsic_mean(ball: Ball, n: int) -> Sensitivity:
     embedding = ball.frame.embedding(ball.radius)
     if embedding is None:
         raise InvalidArgumentError(
-            "`ball` must lie in a sphere or in the planar shapes for an extrinsic mean, got one in "
+            "`ball` must lie in a space with extrinsic means, as spheres and planar shapes have, got one in "
             f"{ball.space!r}. Ask for the tangent mean, which every space has."
         )
     return _of_average(embedding.diameter, embedding.rounding(_blocked(n)), n, "extrinsic mean")

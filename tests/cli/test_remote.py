@@ -80,7 +80,7 @@ def test_a_mean_with_all_its_files(remote, service):
     assert "dpm remote fetch r0 --out FILE gives it again" in done.output
 
 
-@pytest.mark.parametrize("name", [name for name in QUERIES.names() if name != "class-means"])
+@pytest.mark.parametrize("name", [query.name for query in QUERIES.own() if query.name != "class-means"])
 def test_every_statistic_has_its_command(remote, service, name):
     done = remote(name, "cohort/dti", "--mu", "2", "--out", "out.json", "--json")
     assert json.loads(done.stdout) == json.loads(pathlib.Path("out.json").read_text()) == stored(service)

@@ -148,7 +148,7 @@ def test_a_closed_space_that_knows_nothing_has_tangent_means_and_refuses_the_res
         choose("auto", ball, 400, GDP(1.0), "extrinsic")
     with pytest.raises(InvalidArgumentError, match="Ask for the tangent mean"):
         sensitivity.of_extrinsic_mean(ball, 400)
-    with pytest.raises(InvalidArgumentError, match="must lie in a sphere"):
+    with pytest.raises(InvalidArgumentError, match="must lie in a space with extrinsic means"):
         frechet.extrinsic_gap(ball)
     with pytest.raises(InvalidArgumentError, match="must be a Sphere or KendallShapes"):
         loss_profile(ball.space, "gaussian", 0.3, 0.2)

@@ -471,7 +471,7 @@ def test_a_mechanism_of_another_mean_is_refused():
         choose("auto", ball, 200, PureDP(1.0), "median")
     with pytest.raises(PromiseError, match=r"no pure promise\. These can: tangent-mean-laplace\."):
         choose("tangent-mean-gaussian", ball, 200, PureDP(1.0))
-    with pytest.raises(InvalidArgumentError, match="extrinsic means are of spheres and planar shapes"):
+    with pytest.raises(InvalidArgumentError, match="extrinsic means are of spheres, planar shapes and"):
         choose("auto", Ball(SPD(2), np.eye(2), 1.0), 200, PureDP(1.0), "extrinsic")
 
 

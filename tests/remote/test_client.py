@@ -56,7 +56,7 @@ def test_any_registered_statistic_by_name(client):
         client.statistic("cohort/dti", PROMISE, statistic="no such")
 
 
-@pytest.mark.parametrize("query", list(QUERIES), ids=lambda query: query.name)
+@pytest.mark.parametrize("query", QUERIES.own(), ids=lambda query: query.name)
 def test_options_are_those_of_the_library(query):
     method = getattr(Client, query.name.replace("-", "_"))
     here, there = inspect.signature(method).parameters, inspect.signature(query.call).parameters

@@ -20,7 +20,8 @@ from service_running import Nursery, Running, free_port, until
 SLOT, N = 1.5, 400
 # One of them every time, and all of them in the slow tier.
 OFTEN = ("region",)
-STATISTICS = [pytest.param(name, marks=() if name in OFTEN else pytest.mark.slow) for name in QUERIES.names()]
+NAMES = [query.name for query in QUERIES.own()]
+STATISTICS = [pytest.param(name, marks=() if name in OFTEN else pytest.mark.slow) for name in NAMES]
 REQUEST = {
     "path": "tensors.npz", "array": "records", "space": "spd", "units": "each-record", "radius": "2",
     "labels": "side", "classes": ["left", "right"], "labels_public": True, "covariate": "age",

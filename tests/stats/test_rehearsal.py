@@ -11,7 +11,7 @@ from dpmanifold.noise.source import SimulationSource
 from dpmanifold.statistic import STATISTICS, Kind
 from dpmanifold.stats import rehearsal
 from dpmanifold.stats.featured import FeatureStatistic
-from extension.toy_mechanism import CubeLaplace
+from dpmanifold_example.cube_laplace import CubeLaplace
 from laws.accounts import MemoryAccount
 
 pytestmark = pytest.mark.security

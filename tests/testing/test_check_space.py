@@ -8,14 +8,21 @@ import dpmanifold as dpm
 from dpmanifold.manifolds import SPACES, laws
 from dpmanifold.manifolds.facts import RankOne
 from dpmanifold.testing import check_space
-from extension.rotations import Rotations
+from dpmanifold_example.rotations import Rotations
 from extension.toy_space import Concentrations
 from testing.wrong_spaces import WRONG, HalfOfItsText, NoRounding, TooLittleNoise, WrongRadial
+
+
+class Proven(Rotations):
+    """A compact group with a bi-invariant metric: Gaussian noise about a rotation keeps what it keeps on flat spaces."""
+
+    gaussian_proof = "normal-homogeneous"
+
 
 # Beside those of tests/manifolds and tests/extension, which inherit the same: other scales, and spaces of others.
 RIGHT = [
     dpm.Sphere(3, curvature=0.25), dpm.Sphere(2, curvature=1e6), dpm.Hyperbolic(2, curvature=-50.0), Rotations(),
-    dpm.Product([dpm.Sphere(2), dpm.Euclidean(2)]), dpm.Product([Rotations(), dpm.SPD(2)]),
+    dpm.Product([dpm.Sphere(2), dpm.Euclidean(2)]), dpm.Product([Rotations(), dpm.SPD(2)]), Proven(),
 ]  # fmt: skip
 
 
@@ -147,7 +154,7 @@ def test_the_guarantee_itself_is_measured():
     """A sphere that ends where rotations do and is curved four times as much: its profile promises what is not kept."""
 
     class Promising(Rotations):
-        rank_one = RankOne(1.0, 1.0, 2, 0, "sphere")
+        rank_one, gaussian_proof = RankOne(1.0, 1.0, 2, 0, "sphere"), "normal-homogeneous"
 
     found = broken(Promising())
     assert "mu = 0.5 is promised and a test reaches 0.6" in found["the gaussian guarantee is kept"]

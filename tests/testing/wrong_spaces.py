@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 
 import dpmanifold as dpm
-from dpmanifold.manifolds.areas import flat_area
+from dpmanifold.manifolds.areas import closed_area, flat_area
 from dpmanifold.manifolds.facts import RankOne
 from dpmanifold.manifolds.sphere import SphereEmbedding
 from dpmanifold.noise.exact_samplers import DistanceSampler
-from extension.rotations import Rotations, inverse
+from dpmanifold_example.rotations import Rotations, inverse
 
 
 class WrongRadial(Rotations):
@@ -77,6 +77,37 @@ class NearEnd(Rotations):
 
     def sphere_area(self):
         return replace(super().sphere_area(), end=3.0)
+
+
+class HalfAngles(Rotations):
+    """Takes angles of quaternions for those of rotations, wherever lengths come in."""
+
+    def dist(self, p, q):
+        return super().dist(p, q) / 2
+
+    def log_coords(self, p, q):
+        return super().log_coords(p, q) / 2
+
+    def exp_coords(self, p, c):
+        return super().exp_coords(p, 2 * self._coordinates(c))
+
+    def coords(self, p, v):
+        return super().coords(p, v) / 2
+
+    def vector(self, p, c):
+        return super().vector(p, 2 * self._coordinates(c))
+
+
+class HalfDistance(Rotations):
+    def dist(self, p, q):
+        return super().dist(p, q) / 2
+
+
+class WholeSphere(Rotations):
+    """Counts q and -q, which are one rotation, as two."""
+
+    def sphere_area(self):
+        return closed_area(3, 0, 2.0, 2 * math.pi)
 
 
 class HalfArea(Rotations):
@@ -203,6 +234,9 @@ WRONG = [
     (KeptTurn(4), "a point leaves as one array"),
     (FarEnd(), "geodesics stop where stated"),
     (NearEnd(), "geodesics stop where stated"),
+    (HalfAngles(), "curvature is one story"),
+    (HalfDistance(), "geodesics stop where stated"),
+    (WholeSphere(), "spheres have the stated area"),
     (HalfArea(), "spheres have the stated area"),
     (Backwards(), "moving to the origin is undone"),
     (NotUniform(), "random points are uniform"),

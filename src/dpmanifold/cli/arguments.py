@@ -40,7 +40,7 @@ def space_of(name: str, size: str | None, shape: tuple[int, ...] | None = None, 
         return _stack(name, size, shape, numbers)
     kind, keywords = _spelled(name)
     sizes = _sizes(size)
-    if size is None:
+    if size is None and kind.example:  # a class without arguments has one space
         if shape is None:
             raise InvalidArgumentError(
                 "`size` must be given: the dimension d, landmarks k or matrix size k; several as in 5,2."

@@ -100,6 +100,6 @@ def extrinsic_gap(ball: Ball) -> float:
     require_ball(ball)
     embedding = ball.frame.embedding(ball.radius)
     if embedding is None:
-        raise InvalidArgumentError(f"`ball` must lie in a sphere or in the planar shapes, got one in {ball.space!r}.")
+        raise InvalidArgumentError(f"`ball` must lie in a space with extrinsic means, got one in {ball.space!r}.")
     share, moved = embedding.pull()
     return share * moved / (1 - share * (1 - ball.space.hessian_bounds(ball.diameter)[0]))

@@ -7,7 +7,7 @@ holds the releases can compute it again.
 from dpmanifold.inference.k_sample import KSampleTest, Pair
 from dpmanifold.inference.lda import LinearDiscriminant
 from dpmanifold.inference.pga import PrincipalComponents
-from dpmanifold.inference.records import Conclusion, Parts
+from dpmanifold.inference.records import Conclusion, FromReleases, Parts
 from dpmanifold.inference.region import ConfidenceRegion
 from dpmanifold.inference.regression import Band, GeodesicRegression
 from dpmanifold.inference.two_sample import TwoSampleTest
@@ -18,6 +18,7 @@ __all__ = [
     "Band",
     "Conclusion",
     "ConfidenceRegion",
+    "FromReleases",
     "GeodesicRegression",
     "KSampleTest",
     "LinearDiscriminant",

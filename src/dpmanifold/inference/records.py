@@ -15,7 +15,7 @@ from dpmanifold.privacy import Promise, cautions
 from dpmanifold.release import CLIPPING_UNSTATED, FLOAT_TOLD, Release, not_promised, receipt_facts
 from dpmanifold.result import Result
 
-C = TypeVar("C", bound="Conclusion")
+C = TypeVar("C", bound="FromReleases")
 
 
 class Parts(NamedTuple):
@@ -66,8 +66,30 @@ class Parts(NamedTuple):
         return f"{noise} % noise, {sampling} % sampling, {allowance} % allowance for the noisy spread"
 
 
-class Conclusion(Result):
-    """Something computed from releases alone; its fields are what it is written by."""
+class FromReleases(Result):
+    """Something that follows from releases which keep one promise together; its fields are what it is written by."""
+
+    @property
+    def ball(self) -> Ball:
+        """The public ball."""
+        ball: Ball = self.released[0].ball
+        return ball
+
+    @property
+    def privacy(self) -> Promise:
+        """What was promised to every unit, everything included."""
+        promise: Promise = self.released[0].privacy
+        return promise
+
+    @property
+    def private(self) -> bool:
+        """False if a seed or a generator was used."""
+        return all(one.private for release in self.released for one in (release, *release.steps))
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether all that it rests on was drawn exactly."""
+        return all(release.is_exact for release in self.released)
 
     def to_dict(self, answers: bool = True) -> dict[str, Any]:
         """Return names and numbers, ready for JSON."""
@@ -80,15 +102,9 @@ class Conclusion(Result):
         found: C = from_record(cls, record)
         return found
 
-    @property
-    @abstractmethod
-    def privacy(self) -> Promise:
-        """What was promised, everything included."""
 
-    @property
-    @abstractmethod
-    def private(self) -> bool:
-        """False if a seed or a generator was used."""
+class Conclusion(FromReleases):
+    """A region, an interval or a test: something with a width, of which noise is a part."""
 
     @property
     @abstractmethod
@@ -136,11 +152,6 @@ class Conclusion(Result):
     @abstractmethod
     def _means(self) -> tuple[Release, ...]:
         """The released means it rests on."""
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether all that it rests on was drawn exactly."""
-        return all(release.is_exact for release in self.released)
 
     def _worth(self) -> list[str]:
         """Say where the answer tells hardly more than the ball did; from public and released numbers alone."""
@@ -192,24 +203,9 @@ class FromRelease(Conclusion):
         return (self.release.mean_below if features_of(self.release) is None else self.release,)
 
     @property
-    def ball(self) -> Ball:
-        """The public ball."""
-        return self.release.ball
-
-    @property
     def space(self) -> Manifold:
         """The space of the data."""
         return self.ball.space
-
-    @property
-    def privacy(self) -> Promise:
-        """What the release and its steps promise together."""
-        return self.release.privacy
-
-    @property
-    def private(self) -> bool:
-        """False if a seed or a generator was used."""
-        return self.release.private and all(step.private for step in self.release.steps)
 
     @property
     def n(self) -> int:

@@ -13,7 +13,6 @@ import numpy as np
 import scipy
 
 from dpmanifold._check import Array, FloatArray, open_fraction
-from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.facts import all_told
 from dpmanifold.inference.corrected import CorrectedEstimate, estimate_of
@@ -24,7 +23,6 @@ from dpmanifold.inference.records import Conclusion, Parts
 from dpmanifold.inference.shrunk import ShrunkCovariance
 from dpmanifold.inference.welch_james import Located
 from dpmanifold.linalg import symmetrize
-from dpmanifold.privacy import Promise
 from dpmanifold.release import Release
 
 FORMAT = "dpmanifold two-sample test 2"
@@ -64,21 +62,6 @@ class MeansCompared(Conclusion):
     @property
     def _means(self) -> tuple[Release, ...]:
         return tuple(mean.release for mean in self.means)
-
-    @property
-    def ball(self) -> Ball:
-        """The public ball."""
-        return self.released[0].ball
-
-    @property
-    def privacy(self) -> Promise:
-        """What was promised to every unit: each is in one group, and each group keeps the whole promise."""
-        return self.released[0].privacy
-
-    @property
-    def private(self) -> bool:
-        """False if a seed or a generator was used."""
-        return all(release.private for release in self.released)
 
     @property
     def estimand(self) -> str:

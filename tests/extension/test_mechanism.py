@@ -1,8 +1,6 @@
-"""A mechanism is one file and one line: it gets plans, releases, JSON, verify, the command line and the laws."""
+"""A mechanism is one file, found by an entry point: it gets plan, release, JSON, verify, the command line, the laws."""
 
 import json
-import os
-import pathlib
 import subprocess
 import sys
 from dataclasses import dataclass, replace
@@ -13,13 +11,13 @@ from typer.testing import CliRunner
 
 import dpmanifold as dpm
 from dpmanifold.cli import app
-from dpmanifold.mechanisms import MECHANISMS, Mechanism, candidates, choose, get
+from dpmanifold.mechanisms import MECHANISMS, candidates, choose, get
 from dpmanifold.noise import SimulationSource
-from extension.toy_mechanism import CUBE, CubeLaplace
+from dpmanifold_example.cube_laplace import CUBE, CubeLaplace
 from laws.mechanism_laws import MechanismLaws
 
 BALL = dpm.Ball(dpm.SPD(2), np.diag([2.0, 1.0]), 1.5, source="the instrument's range")
-HERE = pathlib.Path(__file__).parent
+pytestmark = pytest.mark.usefixtures("installed")
 
 
 def records(n=400):
@@ -32,27 +30,11 @@ def run(*words, code=0):
     return result.output
 
 
-@pytest.fixture
-def forgotten(monkeypatch):
-    """Forget after the test what was registered in it."""
-    monkeypatch.setattr(MECHANISMS, "_items", dict(MECHANISMS._items))
-
-
-@pytest.fixture
-def registered(forgotten):
-    """Hold the one line that adds a mechanism."""
-    MECHANISMS.register("cube-laplace", CUBE)
-
-
 class TestCubeLaplace(MechanismLaws):
     name = "cube-laplace"
 
-    @pytest.fixture(autouse=True)
-    def _known(self, registered):
-        """It is looked up by name."""
 
-
-def test_the_plan_lists_it_and_auto_does_not_take_it(registered, monkeypatch):
+def test_the_plan_lists_it_and_auto_does_not_take_it(monkeypatch):
     plan = dpm.plan_mean(400, BALL, dpm.PureDP(1.0), everything=True)
     row = next(row for row in plan.rows if row.mechanism == "cube-laplace")
     assert row.scale == pytest.approx(CUBE.calibrate(BALL, 400, dpm.PureDP(1.0)).scale)
@@ -64,7 +46,7 @@ def test_the_plan_lists_it_and_auto_does_not_take_it(registered, monkeypatch):
 
 
 @pytest.mark.parametrize("privacy", [dpm.PureDP(1.0), dpm.ApproxDP(1.0, 1e-6), dpm.ZCDP(0.5), dpm.GDP(1.0)], ids=str)
-def test_a_release_goes_to_json_and_back_and_is_verified(registered, tmp_path, privacy):
+def test_a_release_goes_to_json_and_back_and_is_verified(tmp_path, privacy):
     release = dpm.private_mean(records(), BALL, privacy, units=dpm.EACH_RECORD, mechanism="cube-laplace")
     assert release.private
     assert release.mechanism == "cube-laplace"
@@ -75,15 +57,16 @@ def test_a_release_goes_to_json_and_back_and_is_verified(registered, tmp_path, p
     assert not dpm.verify(replace(release, scale=0.9 * release.scale)).ok, "a wrong scale must be found"
 
 
-def test_it_may_be_handed_over_as_it_is(registered):
+def test_it_may_be_handed_over_as_it_is():
     release = dpm.private_mean(records(), BALL, dpm.PureDP(1.0), units=dpm.EACH_RECORD, mechanism=CUBE)
     assert release.mechanism == "cube-laplace"
     assert dpm.verify(release).ok
     assert get(CubeLaplace()).name == "cube-laplace"
 
 
-def test_one_that_nobody_knows_can_be_used_and_is_not_verified(tmp_path):
+def test_one_that_nobody_knows_can_be_used_and_is_not_verified(tmp_path, withdrawn):
     """A release states its name; whoever does not know the name can recompute nothing, and says so."""
+    withdrawn(MECHANISMS)
     assert "cube-laplace" not in MECHANISMS
     release = dpm.private_mean(records(), BALL, dpm.PureDP(1.0), units=dpm.EACH_RECORD, mechanism=CUBE)
     assert release.mechanism == "cube-laplace"
@@ -94,16 +77,15 @@ def test_one_that_nobody_knows_can_be_used_and_is_not_verified(tmp_path):
     assert "cube-laplace" in " ".join(found.wrong)
 
 
-def test_a_file_says_which_distribution_is_missing(forgotten, tmp_path):
-    MECHANISMS.register("cube-laplace", CUBE)
+def test_a_file_says_which_distribution_is_missing(withdrawn, tmp_path):
     release = dpm.private_mean(records(), BALL, dpm.PureDP(1.0), units=dpm.EACH_RECORD, mechanism=CUBE)
     release.save(tmp_path / "mean.json")
-    MECHANISMS._items.pop("cube-laplace")
+    withdrawn(MECHANISMS)
     with pytest.raises(dpm.InvalidDataError, match=r"'cube-laplace' is not known here.*install the distribution"):
         dpm.load(tmp_path / "mean.json")
 
 
-def test_a_name_means_one_thing(registered):
+def test_a_name_means_one_thing():
     class Impostor(CubeLaplace):
         name = "wrapped-laplace"
 
@@ -121,7 +103,7 @@ def test_a_name_means_one_thing(registered):
         MECHANISMS.register("alias", CUBE)
 
 
-def test_what_it_cannot_do_it_refuses_before_anything_is_spent(registered):
+def test_what_it_cannot_do_it_refuses_before_anything_is_spent():
     sphere = dpm.Ball(dpm.Sphere(2), [0.0, 0.0, 1.0], 0.5)
     budget = dpm.Budget(dpm.PureDP(1.0))
     with pytest.raises(dpm.PromiseError, match="it is written for flat spaces"):
@@ -158,7 +140,7 @@ def test_neighbours_densities_differ_by_epsilon_at_most():
     assert 0.99 * epsilon < np.abs(one.logpdf(x) - far.logpdf(x)).max() <= epsilon * (1 + 1e-12)
 
 
-def test_the_command_line_lists_uses_and_verifies_it(registered, tmp_path, monkeypatch):
+def test_the_command_line_lists_uses_and_verifies_it(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     np.save("a.npy", records())
     assert "cube-laplace" in run("mechanisms")
@@ -174,22 +156,11 @@ def test_the_command_line_lists_uses_and_verifies_it(registered, tmp_path, monke
                                  "--all")  # fmt: skip
 
 
-@pytest.mark.slow
-def test_an_entry_point_of_another_distribution_is_found(tmp_path):
-    """A folder as pip would leave it: the command line of a new process lists the mechanism, without another line."""
-    folder = tmp_path / "cube_laplace-1.0.dist-info"
-    folder.mkdir()
-    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: cube-laplace\nVersion: 1.0\n")
-    (folder / "entry_points.txt").write_text("[dpmanifold.mechanisms]\ncube-laplace = toy_mechanism:CUBE\n")
-    source = pathlib.Path(dpm.__file__).parents[1]
-    found = {}
-    for name, paths in {"with": [tmp_path, HERE, source], "without": [HERE, source]}.items():
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths))}
-        words = [sys.executable, "-m", "dpmanifold.cli", "mechanisms", "--json"]
-        said = subprocess.run(words, env=environment, capture_output=True, text=True, check=True).stdout
-        found[name] = [row["name"] for row in json.loads(said)]
-    assert found["with"] == [*found["without"], "cube-laplace"]
-    assert issubclass(CubeLaplace, Mechanism)
+def test_a_new_process_finds_it():
+    words = [sys.executable, "-m", "dpmanifold.cli", "mechanisms", "--json"]
+    said = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    found = [row["name"] for row in json.loads(said)]
+    assert found == [*(one.name for one in MECHANISMS.own()), "cube-laplace"]
 
 
 def test_one_that_cannot_be_hashed_and_changes_is_asked_anew():

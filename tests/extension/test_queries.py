@@ -1,10 +1,8 @@
-"""A query in one file, with one entry point, gets everything: here one of two groups, and one with a covariate."""
+"""A query in one file, with one entry point, gets everything: here one of groups, and one with a covariate."""
 
 import dataclasses
 import functools
-import types
 from dataclasses import replace
-from importlib import metadata
 
 import numpy as np
 import pytest
@@ -22,8 +20,10 @@ from dpmanifold.stats import Parallel, Program, Terms, Units, ask, rehearsal
 from dpmanifold.stats.means import CLASS_MEANS
 from dpmanifold.stats.region import region_plan
 from dpmanifold.stats.samples import SpanningGroups
-from extension import toy_queries
-from extension.toy_queries import CONTRAST, TREND
+from dpmanifold_example import contrast as contrasts
+from dpmanifold_example import trend as trends
+from dpmanifold_example.contrast import CONTRAST, Contrast, private_contrast
+from dpmanifold_example.trend import TREND
 from service_rooms import desk_of, furnish, service_in
 
 BALL = dpm.Ball(dpm.Sphere(2), [0.0, 0.0, 1.0], 0.7, source="by design")
@@ -40,32 +40,78 @@ EACH = {"units": dpm.EACH_RECORD}
 QUERIES = [CONTRAST, TREND]
 
 
-@pytest.fixture(autouse=True)
-def offered(monkeypatch):
-    """The entry points of another distribution, as in a new process: `contrast` and `trend` in `dpmanifold.queries`."""
-    points = [
-        types.SimpleNamespace(name=query.name, dist=None, value="toy_queries", load=lambda query=query: query)
-        for query in QUERIES
+pytestmark = pytest.mark.usefixtures("installed")
+
+
+def test_they_come_by_entry_point(withdrawn):
+    found = dpm.QUERIES.names()
+    assert [name for name in found if name not in [query.name for query in dpm.QUERIES.own()]][:2] == [
+        "contrast",
+        "trend",
     ]
-    known = metadata.entry_points
-    monkeypatch.setattr(
-        metadata, "entry_points", lambda **which: points if which == {"group": dpm.QUERIES._group} else known(**which)
-    )
-    monkeypatch.setattr(dpm.QUERIES, "_items", dict(dpm.QUERIES._items))
-    monkeypatch.setattr(dpm.QUERIES, "_foreign", set(dpm.QUERIES._foreign))
-    monkeypatch.setattr(dpm.QUERIES, "_complete", False)
+    withdrawn(dpm.QUERIES)
+    assert {"contrast", "trend"} & set(dpm.QUERIES.names()) == set()
+    with pytest.raises(dpm.InvalidArgumentError, match="must be one of mean"):
+        dpm.plan(N, BALL, PROMISE, statistic="contrast")
 
 
 def asked(query, **terms):
     if query is CONTRAST:
-        return toy_queries.private_contrast(X[GROUP == "a"], X[GROUP == "b"], BALL, PROMISE, **{**EACH, **terms})
-    return toy_queries.private_trend(X, AGE, BALL, PROMISE, **{**EACH, "covariate_range": (20.0, 80.0), **terms})
+        return private_contrast(X, GROUP, BALL, PROMISE, **{**EACH, "classes": ["a", "b"], **terms})
+    return trends.private_trend(X, AGE, BALL, PROMISE, **{**EACH, "covariate_range": (20.0, 80.0), **terms})
 
 
 def test_they_answer_what_is_asked():
-    difference, trend = asked(CONTRAST).answers(), asked(TREND).answers()
-    assert difference["low"] < difference["difference"] < difference["high"] < 0
+    (difference,), trend = asked(CONTRAST).answers().values(), asked(TREND).answers()
+    assert 0.1 < difference["length"] < 0.3
+    assert difference["beyond_noise"]
     assert trend["axis 1"] > 0.05 > abs(trend["axis 2"])
+
+
+@pytest.mark.parametrize("privacy", [dpm.PureDP(1.0), PROMISE], ids=str)
+def test_margins_are_those_of_noise_alone(privacy):
+    """Of 200 contrasts of groups that are all at the center, at most 5 % are beyond: false alarm 1e-6 above 27."""
+    same, labels = np.broadcast_to(BALL.center, (90, 3)), np.tile(["a", "b", "c"], 30)
+    asked = {"classes": ["a", "b", "c"], "against": "rest", **EACH}
+    found = [private_contrast(same, labels, BALL, privacy, rng=seed, **asked).contrasts() for seed in range(200)]
+    largest = np.array([max(length / noise for length, noise in one.values()) for one in found])
+    assert (largest > 1).sum() <= 27
+    assert (largest > 0.3).sum() > 27, "margins that are too narrow are found"
+
+
+def test_contrasts_are_against_the_first_group_or_the_rest():
+    labels = np.tile(["a", "b", "c"], 200)
+    shift = 0.3 * (labels == "c")
+    places = BALL.space.exp_coords(BALL.center, np.stack([shift, 0 * shift], axis=1))
+    exact = {"classes": ["a", "b", "c"], "rng": 1, **EACH}
+    first, rest = (private_contrast(places, labels, BALL, dpm.GDP(50.0), against=a, **exact) for a in ("first", "rest"))
+    assert {name: round(length, 2) for name, (length, _) in first.contrasts().items()} == {"b": 0.0, "c": 0.3}
+    assert {name: round(length, 2) for name, (length, _) in rest.contrasts().items()} == {
+        "a": 0.15,
+        "b": 0.15,
+        "c": 0.3,
+    }
+
+
+@pytest.mark.parametrize("wrong", [{"against": "last"}, {"level": 1.0}, {"level": 0.0}, {"level": "high"}])
+def test_wrong_options_are_refused_before_anything_is_spent(wrong):
+    budget = dpm.Budget(PROMISE)
+    with pytest.raises(dpm.InvalidArgumentError, match=r"against|level"):
+        asked(CONTRAST, budget=budget, **wrong)
+    assert budget.history == ()
+
+
+def test_records_of_what_cannot_be_compared_are_refused():
+    found = asked(CONTRAST)
+    a, b = found.released
+    with pytest.raises(dpm.InvalidDataError, match="two or more"):
+        Contrast({"a": a})
+    with pytest.raises(dpm.InvalidDataError, match="one ball and one promise"):
+        Contrast({"a": a, "b": replace(b, privacy=dpm.GDP(1.0))})
+    record = found.to_dict()
+    record["answers"]["b"]["length"] *= 2
+    with pytest.raises(dpm.InvalidDataError):
+        Contrast.from_dict(record)
 
 
 @pytest.mark.parametrize("query", QUERIES, ids=lambda query: query.name)
@@ -79,14 +125,14 @@ def test_json_verify_figure_and_report(query, tmp_path):
     assert found.picture().axes[0].get_title() == query.title
     assert query.title in found.report()
     record = found.to_dict(answers=False)
-    inner = record["first"] if query is CONTRAST else record["release"]
+    inner = record["groups"][0] if query is CONTRAST else record["release"]
     inner["scale"] *= 0.5
     assert not dpm.verify(query.result.from_dict(record)).ok
 
 
 @pytest.mark.parametrize("query", QUERIES, ids=lambda query: query.name)
 def test_plan(query):
-    n = (350, 250) if query is CONTRAST else N
+    n = [350, 250] if query is CONTRAST else N
     planned, made = dpm.plan(n, BALL, PROMISE, statistic=query.name), asked(query)
     assert [step.scale for step in planned.steps] == [release.scale for release in made.released]
     with pytest.raises(dpm.InvalidArgumentError, match="nonsense is no option"):
@@ -120,13 +166,11 @@ def test_command(query, tmp_path, monkeypatch):
     app.command(query.name)(command_of(query))
     app.command("other")(asking(query))
     where = ["--space", "sphere", "--center", "0,0,1", "--radius", "0.7", "--mu", "2", "--units", "each-record"]
+    np.savez("x.npz", X=X, age=AGE, group=GROUP)
+    beside = ["--covariate", "age", "--covariate-range", "20", "80"]
     if query is CONTRAST:
-        np.save("a.npy", X[GROUP == "a"])
-        np.save("b.npy", X[GROUP == "b"])
-        words = ["a.npy", "b.npy", "--level", "0.9"]
-    else:
-        np.savez("x.npz", X=X, age=AGE)
-        words = ["x.npz", "--array", "X", "--covariate", "age", "--covariate-range", "20", "80"]
+        beside = ["--labels", "group", "--classes", "a,b", "--against", "rest", "--level", "0.9"]
+    words = ["x.npz", "--array", "X", *beside]
     done = CliRunner().invoke(
         app, [query.name, *words, *where, "--out", "found.json", "--picture", "found.png", "--html", "found.html"]
     )
@@ -149,7 +193,7 @@ def test_client_and_service(query):
     assert question.query == query
     assert question.to_dict()["options"] == ({"level": 0.9} if query is CONTRAST else {})
     typed = Typed.read({"statistic": query.name}, "mean")
-    assert [control.label for control in typed.controls()] == [option.label for option in query.options]
+    assert [option for option, *_ in typed.controls()] == list(query.options)
     with pytest.raises(dpm.InvalidArgumentError, match="takes the options"):
         client._request(query.name, "cohort/dti", PROMISE, None, {"count": 2})
     client.close()
@@ -176,7 +220,7 @@ def test_each_is_one_of_the_names_that_messages_list():
 @pytest.mark.parametrize("query", QUERIES, ids=lambda query: query.name)
 def test_a_plan_that_fails_behind_the_payment_is_refused_before_it(query, monkeypatch):
     """Without a rehearsal every release would be paid for and lost."""
-    statistic = toy_queries.Inner if query is CONTRAST else toy_queries.Products
+    statistic = contrasts.MeanCoordinates if query is CONTRAST else trends.CovariateProducts
     monkeypatch.setattr(statistic, "draws", lambda self, *_: 1 / 0)
     monkeypatch.setattr(rehearsal, "_rehearsed", set())
     budget = dpm.Budget(PROMISE)
@@ -342,27 +386,30 @@ def test_no_option_says_otherwise_than_the_sample():
 @pytest.mark.security
 def test_verify_examines_what_a_result_is_made_of_and_not_what_it_names():
     honest = asked(CONTRAST)
-    halved = replace(honest.first, scale=honest.first.scale / 2)
+    halved = {"a": replace(honest.groups["a"], scale=honest.groups["a"].scale / 2), "b": honest.groups["b"]}
 
-    class Hiding(toy_queries.Contrast):
+    class Hiding(Contrast):
         def released_by_name(self):
             return {}
 
-    class Empty(toy_queries.Contrast):
+    class Empty(Contrast):
         released = ()
 
-    class Raising(toy_queries.Contrast):
+        def __post_init__(self):
+            pass
+
+    class Raising(Contrast):
         def released_by_name(self):
             raise KeyError("no")
 
     assert dpm.verify(honest).ok
-    for kind in (toy_queries.Contrast, Hiding, Empty, Raising):
-        assert not dpm.verify(kind(halved, honest.second)).ok, kind
+    for kind in (Contrast, Hiding, Empty, Raising):
+        assert not dpm.verify(kind(halved)).ok, kind
 
     class Posing(dpm.Release):
         released = ()
 
-    fields = {field.name: getattr(halved, field.name) for field in dataclasses.fields(halved)}
+    fields = {field.name: getattr(halved["a"], field.name) for field in dataclasses.fields(halved["a"])}
     assert not dpm.verify(Posing(**fields)).ok
 
 

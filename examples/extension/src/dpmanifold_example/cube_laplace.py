@@ -21,9 +21,11 @@ class CubeLaplace(Mechanism):
     title = "Laplace by the largest coordinate"
 
     def refusal(self, ball, privacy):
+        """Return why not: the space."""
         return None if ball.space.is_flat else "it is written for flat spaces"
 
     def calibrate(self, ball, n, privacy, bound=None):
+        """Return Delta/epsilon."""
         sensitivity = self.bound(ball, n, bound)
         scale = laplace_scale(sensitivity.value, PureDP(pure_epsilon(privacy)))
         return Calibration(self.name, privacy, scale, sensitivity, "Delta/epsilon")
@@ -36,6 +38,7 @@ class CubeLaplace(Mechanism):
         )
 
     def law(self, ball, calibration, mean, points):
+        """Return the law of the noisy mean, in coordinates at the center."""
         return CubeLaw(mean, calibration.scale)
 
 
@@ -48,6 +51,7 @@ class CubeLaw:
         self.mean, self.scale = mean, scale
 
     def sample(self, size=None, rng=None):
+        """Draw vectors."""
         source, shape = as_source(rng), () if size is None else np.atleast_1d(size)
         n, d = math.prod(shape), len(self.mean)
         length = source.gamma(d + 1.0, n) * self.scale
@@ -55,6 +59,7 @@ class CubeLaw:
         return (self.mean + length[:, None] * cube).reshape(*shape, d)
 
     def logpdf(self, x):
+        """Return the log density."""
         d = len(self.mean)  # the mass of exp(-largest coordinate/scale) is (2 scale)^d d!
         return -np.abs(x - self.mean).max(axis=-1) / self.scale - d * math.log(2 * self.scale) - math.lgamma(d + 1)
 
