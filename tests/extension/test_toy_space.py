@@ -13,6 +13,7 @@ from dpmanifold.manifolds import SPACES, space_from_text
 from dpmanifold.report import html_report
 from extension.toy_space import Concentrations
 from laws.space_laws import SpaceLaws
+from registries import changed
 
 
 class TestConcentrations(SpaceLaws):
@@ -28,7 +29,7 @@ class TestSingleNumber(SpaceLaws):
 @pytest.fixture(autouse=True)
 def registered(monkeypatch):
     """Hold the one line that adds a space, forgotten after each test."""
-    monkeypatch.setattr(SPACES, "_items", dict(SPACES._items))
+    changed(monkeypatch, SPACES)
     SPACES.register("Concentrations", Concentrations)
 
 

@@ -16,6 +16,7 @@ from dpmanifold.registry import Registry
 from dpmanifold.stats import AveragedStatistic
 from extension import toy_statistic
 from laws.data import in_ball
+from registries import changed
 
 SHELLS = toy_statistic.register()
 BALL = dpm.Ball(dpm.Sphere(2), [0.0, 0.0, 1.0], 0.6, source="by design")
@@ -275,7 +276,7 @@ def test_a_saved_release_is_loaded_and_verified_once_its_statistic_is_registered
     within = Within(0.5)
     found = dpm.private_statistic(records(), BALL, dpm.GDP(1.0), statistic=within, units=dpm.EACH_RECORD)
     found.save(tmp_path / "within.json")
-    monkeypatch.setattr(dpm.STATISTICS, "_items", {**dpm.STATISTICS._items, "within": within})
+    changed(monkeypatch, dpm.STATISTICS, within=within)
     assert dpm.load(tmp_path / "within.json").to_dict() == found.to_dict()
     assert dpm.verify(found).ok
     assert dpm.private_statistic(records(), BALL, dpm.GDP(1.0), statistic=within, units=dpm.EACH_RECORD).verify().ok

@@ -22,6 +22,7 @@ from dpmanifold.stats.registering import survey
 from extension.toy_statistic import Shells
 from laws.accounts import MemoryAccount, RecordedPopulation
 from laws.pieces import ListSource
+from registries import changed
 
 pytestmark = pytest.mark.security
 
@@ -83,7 +84,8 @@ def either(request, tmp_path):
 @pytest.fixture
 def no_shells(monkeypatch):
     """Nobody has registered the toy statistic, whatever other tests of this process did."""
-    monkeypatch.setattr(STATISTICS, "_items", {k: v for k, v in STATISTICS._items.items() if k != "shells"})
+    changed(monkeypatch, STATISTICS)
+    STATISTICS._items.pop("shells", None)
 
 
 @pytest.fixture

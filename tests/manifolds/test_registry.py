@@ -7,6 +7,7 @@ from dpmanifold import SPD, Euclidean, Hyperbolic, InvalidArgumentError, Invalid
 from dpmanifold.manifolds import SPACES, space_from_text
 from dpmanifold.manifolds.layouts import records_from
 from dpmanifold.manifolds.registry import examples, spelled
+from registries import changed
 
 SPACES_OF_ALL_KINDS = [
     Euclidean(3), Sphere(2), Sphere(4, curvature=0.25), Hyperbolic(2), Hyperbolic(3, curvature=-2.0), KendallShapes(8),
@@ -27,7 +28,7 @@ class Pair(Euclidean):
 
 @pytest.fixture
 def pair(monkeypatch):
-    monkeypatch.setattr(SPACES, "_items", dict(SPACES._items))
+    changed(monkeypatch, SPACES)
     SPACES.register("Pair", Pair)
 
 

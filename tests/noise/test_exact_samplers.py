@@ -5,12 +5,13 @@ import pytest
 
 import dpmanifold as dpm
 from dpmanifold.noise import ExactSampler, exact_sampler
+from registries import changed
 
 
 @pytest.fixture
 def directions(monkeypatch):
     """A space that is registered for one test, and the geometry of a sphere."""
-    monkeypatch.setattr(dpm.manifolds.SPACES, "_items", dict(dpm.manifolds.SPACES._items))
+    changed(monkeypatch, dpm.manifolds.SPACES)
 
     class Directions(dpm.Sphere):
         exact = True

@@ -13,6 +13,7 @@ from dpmanifold import EACH_RECORD, GDP, ApproxDP, Ball, Euclidean, PureDP, Sphe
 from dpmanifold.cli import app
 from dpmanifold.stats.query import QUERIES
 from laws.data import in_ball
+from registries import changed
 
 SPHERE = Ball(Sphere(2), [0.0, 0.6, 0.8], 0.6)
 FAR = Ball(Euclidean(1), [0.0], 50.0)
@@ -110,7 +111,7 @@ def test_options_that_there_are_not_are_refused_in_words(n):
 def test_what_compares_groups_says_so_itself(monkeypatch):
     """No name is asked for: another conclusion about two groups is planned by its entry alone."""
     contest = replace(QUERIES.get("two-sample-test"), name="contest")
-    monkeypatch.setattr(QUERIES, "_items", {**QUERIES._items, "contest": contest})
+    changed(monkeypatch, QUERIES, contest=contest)
     assert plan((60, 50), SPHERE, GDP(1.0), statistic="contest").n == 110
     names = "two-sample-test", "contest", "k-sample-test", "mean", "region", "variance"
     assert [QUERIES.get(name).sample.groups for name in names] == [2, 2, math.inf, 1, 1, 1]

@@ -39,7 +39,7 @@ def test_needs_are_refused_where_nothing_would_do(ask):
     for estimand in (None, "extrinsic"):
         with pytest.raises(InvalidArgumentError, match="without a ball no error can be stated"):
             ask(WHOLE, estimand)
-    with pytest.raises(InvalidArgumentError, match="extrinsic means are of spheres, planar shapes and"):
+    with pytest.raises(InvalidArgumentError, match="extrinsic means are of embedded spaces"):
         ask(Ball(SPD(2), SPD(2).origin, 1.0), "extrinsic")
     with pytest.raises(InvalidArgumentError, match="estimand must be one of"):
         ask(CAP, "median")

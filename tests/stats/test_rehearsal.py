@@ -13,6 +13,7 @@ from dpmanifold.stats import rehearsal
 from dpmanifold.stats.featured import FeatureStatistic
 from dpmanifold_example.cube_laplace import CubeLaplace
 from laws.accounts import MemoryAccount
+from registries import changed
 
 pytestmark = pytest.mark.security
 
@@ -230,7 +231,7 @@ def test_a_mechanism_that_cannot_draw_is_refused(mechanism, words):
 
 
 def test_a_mechanism_by_name_is_tried_too(monkeypatch):
-    monkeypatch.setattr(MECHANISMS, "_items", {**MECHANISMS._items, "drawless": Drawless()})
+    changed(monkeypatch, MECHANISMS, drawless=Drawless())
     refused(CALLS["mean"], LINE, "mechanism 'drawless' cannot be used", mechanism="drawless")
 
 
@@ -322,7 +323,7 @@ def test_a_feature_map_of_somebody_else_is_tried(monkeypatch):
         name, words = "featured", "features"
 
     statistic = Featured(Mapless())
-    monkeypatch.setattr(STATISTICS, "_items", {**STATISTICS._items, "featured": statistic})
+    changed(monkeypatch, STATISTICS, featured=statistic)
     wide = Ball(dpm.Euclidean(2), [0.0, 0.0], 1.0)
     X = 0.01 * records(wide)
     budget = dpm.Budget(PROMISE)

@@ -10,11 +10,12 @@ from dpmanifold.manifolds.facts import RankOne
 from dpmanifold.testing import check_space
 from dpmanifold_example.rotations import Rotations
 from extension.toy_space import Concentrations
+from registries import changed
 from testing.wrong_spaces import WRONG, HalfOfItsText, NoRounding, TooLittleNoise, WrongRadial
 
 
 class Proven(Rotations):
-    """A compact group with a bi-invariant metric: Gaussian noise about a rotation keeps what it keeps on flat spaces."""
+    """A compact group with a bi-invariant metric: Gaussian noise keeps what it keeps on flat spaces."""
 
     gaussian_proof = "normal-homogeneous"
 
@@ -34,7 +35,7 @@ def broken(space, reference=None):
 def forgotten(monkeypatch):
     """Forget what is found and registered in a test."""
     monkeypatch.setattr(laws, "_FOUND", {})
-    monkeypatch.setattr(SPACES, "_items", dict(SPACES._items))
+    changed(monkeypatch, SPACES)
 
 
 @pytest.mark.parametrize("space", RIGHT, ids=repr)

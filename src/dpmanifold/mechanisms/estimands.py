@@ -144,7 +144,9 @@ class _ExtrinsicMean(_Average):
 
     def _unsuited(self, ball: Ball) -> str | None:
         if ball.frame.embedding(ball.radius) is None:
-            return "extrinsic means are of spheres, planar shapes and spaces that bring them; every space has a tangent mean"
+            return (
+                "extrinsic means are of embedded spaces, as spheres and planar shapes; every space has a tangent mean"
+            )
         return None
 
     def sensitivity(self, ball: Ball, n: int) -> Sensitivity:
