@@ -363,7 +363,7 @@ def count_afterwards(monkeypatch):
 
     def then_count(self, name, password, address):
         found = verified(self, name, password, address)
-        with contextlib.suppress(TooMany), self._database.writing() as connection:
+        with contextlib.suppress(TooMany), self.database.writing() as connection:
             count(connection, name, address)
         return found
 

@@ -323,7 +323,7 @@ def test_an_unexpected_error_is_for_the_vault_alone(service, root):
 def test_what_was_at_work_when_a_worker_died_is_queued_anew(service):
     desk = desk_of(service, "sam")
     made = desk.register("cohort", "queued", {**REQUEST, "path": "tensors.npy"})
-    registering.begin(service, made.id)
+    assert registering.begun(service) == made.id
     (service.settings.vault / ".staging-left").mkdir()
     registering.begin_anew(service)
     assert desk.registration(made.id).state == "waiting"

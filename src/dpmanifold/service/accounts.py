@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, final
 
 from sqlalchemy import Connection, Row, delete, func, select, update
@@ -61,6 +61,7 @@ class AccountView(View):
 
 
 @final
+@dataclass(eq=False)
 class Accounts:
     """The accounts of a service.
 
@@ -69,9 +70,8 @@ class Accounts:
     database : prepared
     """
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._passwords = Passwords()
+    database: Database
+    _passwords: Passwords = field(default_factory=Passwords)
 
     def add(self, name: str, role: str, password: str, by: str = OPERATOR) -> Actor:
         """Make an account.
@@ -87,7 +87,7 @@ class Accounts:
             raise InvalidArgumentError(f"role must be one of {', '.join(ROLES)}, got {shown(role)}.")
         actor = Actor(checked_account(name), role)
         stored, time = self._passwords.hash(password), tables.now()
-        with self._database.writing() as connection:
+        with self.database.writing() as connection:
             alike = func.lower(tables.accounts.c.name) == actor.name.lower()
             taken = connection.execute(select(tables.accounts.c.name).where(alike)).scalar()
             if taken is not None:
@@ -102,7 +102,7 @@ class Accounts:
 
     def close(self, name: str, by: str = OPERATOR) -> None:
         """Close an account for good: its logins end and its tokens are revoked at once; what it spent remains."""
-        with self._database.writing() as connection:
+        with self.database.writing() as connection:
             _shut_out(connection, name, closed=tables.now())
             events.record(connection, "account-closed", by, account=name)
 
@@ -118,7 +118,7 @@ class Accounts:
         self._replace(name, stored, name)
 
     def _replace(self, name: str, stored: str, by: str) -> None:
-        with self._database.writing() as connection:
+        with self.database.writing() as connection:
             _shut_out(connection, name, password=stored, changed=tables.now())
             events.record(connection, "password-changed", by, account=name)
 
@@ -138,30 +138,30 @@ class Accounts:
     def find(self, name: str) -> Actor | None:
         """Return the open account of this name."""
         accounts = tables.accounts.c
-        row = self._database.row(select(accounts.name, accounts.role).where(_named(name), accounts.closed.is_(None)))
+        row = self.database.row(select(accounts.name, accounts.role).where(_named(name), accounts.closed.is_(None)))
         return None if row is None else Actor(*row)
 
     def listed(self) -> list[AccountView]:
         """Return all accounts by name, also closed ones."""
         shown_columns = [column for column in tables.accounts.c if column.name != "password"]
         query = select(*shown_columns).order_by(tables.accounts.c.name)
-        return [AccountView(**row._mapping) for row in self._database.rows(query)]
+        return [AccountView(**row._mapping) for row in self.database.rows(query)]
 
     def _verified(self, name: str, password: str, address: str | None) -> Actor | None:
         """Return whose password it is, None if it is nobody's. Whether there is such an account changes no step."""
         fit = name if isinstance(name, str) and _NAME.fullmatch(name) else "?"
-        with self._database.writing() as connection:
+        with self.database.writing() as connection:
             counted = limits.count(connection, fit, address)
             row = _row(connection, fit)
         stored = row.password if row is not None and row.closed is None else None
         try:
             right = self._passwords.holds(stored, password)
         except TooMany:  # nothing was verified
-            with self._database.writing() as connection:
+            with self.database.writing() as connection:
                 limits.forgive(connection, counted)
             raise
         renewed = self._passwords.renewed(stored, password) if right and stored is not None else None
-        with self._database.writing() as connection:
+        with self.database.writing() as connection:
             latest = _row(connection, fit)  # it may have been closed, or its password set, while this was verified
             current = latest is not None and latest.closed is None and latest.password == stored
             if row is None or not right or not current:

@@ -101,13 +101,10 @@ def _listening(settings: Settings) -> Iterator[Finding]:
         try:
             probe.bind((settings.host, settings.port))
         except OSError as problem:
-            if _asked(settings, lambda database: beats.is_alive(database, beats.WEB)):
-                yield Finding(OK, "The port is taken by the service, which runs.")
-            else:
-                yield Finding(
-                    FAIL, f"The port {settings.port} cannot be had: {problem.strerror}.", "Stop who has it, or set "
-                    "web.port to another.",
-                )  # fmt: skip
+            runs = _asked(settings, lambda database: beats.is_alive(database, beats.WEB))
+            yield _either(runs, "The port is taken by the service, which runs.",
+                          f"The port {settings.port} cannot be had: {problem.strerror}.",
+                          "Stop who has it, or set web.port to another.")  # fmt: skip
         else:
             yield Finding(OK, "The port is free.")
 
@@ -136,11 +133,9 @@ def _root(settings: Settings) -> Iterator[Finding]:
     if _inside(vault, root) or _inside(root, vault):
         yield Finding(FAIL, f"The vault {vault} and the root {root} lie in each other.", "Set them apart.")
     mode = stat.S_IMODE(root.stat().st_mode)
-    if mode & 0o007:
-        yield Finding(FAIL, f"Everybody on this machine can enter the root {root}, the web process among them.",
-                      f"chmod o-rwx {root}")  # fmt: skip
-    else:
-        yield Finding(OK, f"Records are registered from below {root}.")
+    yield _either(not mode & 0o007, f"Records are registered from below {root}.",
+                  f"Everybody on this machine can enter the root {root}, the web process among them.",
+                  f"chmod o-rwx {root}")  # fmt: skip
     if mode & 0o070:
         yield Finding(NOTE, f"A group can enter the root {root} (mode {mode:04o}): the web process's user must not be "
                       "in it.", f"chgrp it to another group, or chmod g-rwx {root}")  # fmt: skip

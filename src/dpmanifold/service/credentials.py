@@ -50,6 +50,7 @@ class Login:
 
 
 @final
+@dataclass(eq=False)
 class Logins:
     """The logins of a service.
 
@@ -59,15 +60,14 @@ class Logins:
     hours : how long a login lasts
     """
 
-    def __init__(self, database: Database, hours: float) -> None:
-        self._database = database
-        self._hours = hours
+    database: Database
+    hours: float
 
     def begin(self, actor: Actor) -> tuple[str, Login]:
         """Begin a login of somebody whose password was right; return what the cookie holds, told this once."""
         value, time = secrets.token_urlsafe(32), tables.now()
-        login = Login(actor, secrets.token_urlsafe(32), tables.later(time, 3600 * self._hours))
-        with self._database.writing() as connection:
+        login = Login(actor, secrets.token_urlsafe(32), tables.later(time, 3600 * self.hours))
+        with self.database.writing() as connection:
             if not _is_open(connection, actor):
                 raise NotSignedIn("This account is closed.")
             connection.execute(delete(logins).where(logins.c.expires <= time))
@@ -84,17 +84,17 @@ class Logins:
             .join(accounts, accounts.c.name == logins.c.account)
             .where(logins.c.hash == _hash(cookie), logins.c.expires > time, accounts.c.closed.is_(None))
         )
-        row = self._database.row(asked)
+        row = self.database.row(asked)
         if row is None:
             return None
         if row.seen < tables.later(time, -_TOUCH):
             with contextlib.suppress(Unavailable):  # the login is good anyway
-                self._database.write(update(logins).where(logins.c.hash == row.hash).values(seen=time))
+                self.database.write(update(logins).where(logins.c.hash == row.hash).values(seen=time))
         return Login(Actor(row.account, row.role), row.csrf, row.expires)
 
     def end(self, cookie: str) -> None:
         """End a login; nothing happens where there is none."""
-        with self._database.writing() as connection:
+        with self.database.writing() as connection:
             ended = delete(logins).where(logins.c.hash == _hash(cookie)).returning(logins.c.account)
             who = connection.execute(ended).scalar()
             if who is not None:
@@ -122,6 +122,7 @@ class TokenView(View):
 
 
 @final
+@dataclass(eq=False)
 class Tokens:
     """The tokens of a service.
 
@@ -130,8 +131,7 @@ class Tokens:
     database : prepared
     """
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    database: Database
 
     def make(self, actor: Actor, label: str, days: int) -> tuple[TokenView, str]:
         """Make a token; return it and its secret, which is told this once.
@@ -145,7 +145,7 @@ class Tokens:
         secret, time = "dpm_" + secrets.token_urlsafe(32), tables.now()
         expires = tables.later(time, 86400 * _checked_days(days))
         view = TokenView(secrets.token_hex(8), _checked_label(label), time, expires, None)
-        with self._database.writing() as connection:
+        with self.database.writing() as connection:
             if not _is_open(connection, actor):
                 raise NotFound
             connection.execute(tokens.insert(), {**view.to_dict(), "account": actor.name, "hash": _hash(secret)})
@@ -162,7 +162,7 @@ class Tokens:
             .where(tokens.c.hash == _hash(secret), tokens.c.expires > tables.now())
             .where(tokens.c.revoked.is_(None), accounts.c.closed.is_(None))
         )
-        row = self._database.row(asked)
+        row = self.database.row(asked)
         return None if row is None else Actor(*row)
 
     def revoke(self, actor: Actor, id: str) -> None:
@@ -171,7 +171,7 @@ class Tokens:
         Once more does nothing.
         """
         mine = (tokens.c.id == id) & (tokens.c.account == actor.name)
-        with self._database.writing() as connection:
+        with self.database.writing() as connection:
             row = connection.execute(select(tokens.c.revoked).where(mine)).one_or_none()
             if row is None:
                 raise NotFound
@@ -183,7 +183,7 @@ class Tokens:
         """Return somebody's own tokens, the newest first."""
         columns = [tokens.c.id, tokens.c.label, tokens.c.created, tokens.c.expires, tokens.c.revoked]
         asked = select(*columns).where(tokens.c.account == actor.name).order_by(tokens.c.created.desc(), tokens.c.id)
-        return [TokenView(*row) for row in self._database.rows(asked)]
+        return [TokenView(*row) for row in self.database.rows(asked)]
 
 
 def _checked_days(value: object) -> int:

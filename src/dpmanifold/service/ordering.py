@@ -28,7 +28,7 @@ from dpmanifold.service.counter import order_of
 from dpmanifold.service.errors import NotFound
 from dpmanifold.service.kept import Kept, Opener
 from dpmanifold.service.questions import Question
-from dpmanifold.service.schedule import duration, scheduled
+from dpmanifold.service.schedule import duration, schedule
 from dpmanifold.service.service import Service
 from dpmanifold.stats.answers import answer_from_bytes
 
@@ -207,13 +207,7 @@ def pay(service: Service, row: Row[Any], asked: Asking, order: Order) -> None:
     BudgetError : it is more than what is left. Nothing was spent
     """
     asked.account.pay(order)
-    finish(service, row.id, asked.seconds(service))
-
-
-def finish(service: Service, release: str, seconds: float) -> None:
-    """Give a row that is paid for its slot, if it has none."""
-    with service.database.writing() as connection:
-        scheduled(connection, release, seconds)
+    schedule(service, row.id, asked.seconds(service))
 
 
 def catch_up(service: Service) -> None:
@@ -222,6 +216,6 @@ def catch_up(service: Service) -> None:
         with contextlib.suppress(DPManifoldError):  # of one row: the others go on
             asked = asked_before(service, row)
             if asked.account.status(row.key) is not None:
-                finish(service, row.id, asked.seconds(service))
+                schedule(service, row.id, asked.seconds(service))
             elif row.decided_by is not None:  # approved, by a process that died before it paid
                 pay(service, row, asked, asked.order(row.key))

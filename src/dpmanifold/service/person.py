@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Row, select
@@ -34,6 +35,7 @@ ANALYST, STEWARD, AUDITOR = "analyst", "steward", "auditor"
 NOTHING = "nothing"
 
 
+@dataclass(eq=False)
 class Person:
     """Who acts, and what every role shares.
 
@@ -43,8 +45,8 @@ class Person:
     actor : who has signed in
     """
 
-    def __init__(self, service: Service, actor: Actor) -> None:
-        self.service, self.actor = service, actor
+    service: Service
+    actor: Actor
 
     def require(self, *roles: str) -> None:
         """Go on for these roles alone; for others there is nothing here."""

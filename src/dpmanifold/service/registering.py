@@ -81,8 +81,11 @@ def registered(service: Service, registration: str, reader: Reader) -> None:
     try:
         dataset = _register(service, row, request, reader, lambda notice: notes.append(_told(notice)), redaction)
     except LedgerError:
-        said = Message("The ledger cannot be used now: dpm serve --check says why. Ask again later.")
-        refused(service, registration, said)
+        refused(
+            service,
+            registration,
+            Message("The ledger cannot be used now: dpm serve --check says why. Ask again later."),
+        )
     except DPManifoldError as problem:
         # What the notes say is said by the refusal where it is about them.
         notes = [note for note in notes if note not in str(problem)]
@@ -106,18 +109,14 @@ def refused(service: Service, registration: str, *message: Message) -> None:
     _end(service, _row(service, registration), "refused", message, None)
 
 
-def waiting(service: Service) -> str | None:
-    """Return the id of the registration that is next; None where there is none."""
+def begun(service: Service) -> str | None:
+    """Return the id of the registration that is next, from now on at work; None where there is none."""
     rows = tables.registrations
     wanted = select(rows.c.id).where(rows.c.state == "waiting").order_by(rows.c.created).limit(1)
     found: str | None = service.database.value(wanted)
+    if found is not None:
+        service.database.write(update(rows).where(rows.c.id == found).values(state="working"))
     return found
-
-
-def begin(service: Service, registration: str) -> None:
-    """Say that a registration is at work."""
-    chosen = tables.registrations.c.id == registration
-    service.database.write(update(tables.registrations).where(chosen).values(state="working"))
 
 
 def begin_anew(service: Service) -> None:

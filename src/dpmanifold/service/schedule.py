@@ -8,9 +8,7 @@ records, has found out why.
 
 from __future__ import annotations
 
-from typing import Any
-
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, func, insert, select, update
 
 from dpmanifold.service import tables
 from dpmanifold.service.errors import Conflict
@@ -46,15 +44,17 @@ def free_from(connection: Connection, at: str) -> str:
     return at if found is None else str(found)
 
 
-def scheduled(connection: Connection, release: str, seconds: float, anew: bool = False) -> None:
+def schedule(service: Service, release: str, seconds: float, anew: bool = False) -> None:
     """Give a release that was paid for its slot, if it has none; `anew` another one, where nobody has begun it."""
-    row = connection.execute(select(tables.releases).where(tables.releases.c.id == release)).one_or_none()
-    if row is None or (row.publishes is not None and not anew):
-        return
-    starts = free_from(connection, tables.now())
-    ends = tables.later(starts, seconds)
-    slot: dict[str, Any] = {"starts": starts, "publishes": ends, "due": tables.later(ends, -MARGIN)}
-    connection.execute(update(tables.releases).where(tables.releases.c.id == release).values(state="paid", **slot))
+    chosen = tables.releases.c.id == release
+    with service.database.writing() as connection:
+        row = connection.execute(select(tables.releases).where(chosen)).one_or_none()
+        if row is None or (row.publishes is not None and not anew):
+            return
+        starts = free_from(connection, tables.now())
+        ends = tables.later(starts, seconds)
+        slot = {"starts": starts, "publishes": ends, "due": tables.later(ends, -MARGIN)}
+        connection.execute(update(tables.releases).where(chosen).values(state="paid", **slot))
 
 
 def lost(service: Service, release: str, pause: bool = True) -> None:
@@ -96,8 +96,3 @@ def refuse_paused(service: Service, population: str) -> None:
             f"{population} is paused: a release about it was lost, and a steward has to look into that first. Nothing "
             "was spent."
         )
-
-
-def resume(connection: Connection, population: str) -> None:
-    """Let a population be asked about again."""
-    connection.execute(delete(tables.pauses).where(tables.pauses.c.population == population))

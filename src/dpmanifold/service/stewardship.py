@@ -22,7 +22,7 @@ from dpmanifold.service.accounts import AccountView
 from dpmanifold.service.errors import Conflict, NotFound
 from dpmanifold.service.ordering import asked_before, pay, population_named
 from dpmanifold.service.person import ANALYST, AUDITOR, LIGHT, NOTHING, STEWARD, Person
-from dpmanifold.service.schedule import is_paused, refuse_paused, resume
+from dpmanifold.service.schedule import is_paused, refuse_paused
 from dpmanifold.service.views import (
     AuditView,
     DataSetView,
@@ -189,7 +189,7 @@ class Stewardship(Person):
         if not is_paused(self.service, population):
             raise Conflict(f"{population} is not paused.")
         with self.service.database.writing() as connection:
-            resume(connection, population)
+            connection.execute(delete(tables.pauses).where(tables.pauses.c.population == population))
             events.record(connection, "population-resumed", self.actor.name, population=population, reason=words)
         return self._view(found)
 

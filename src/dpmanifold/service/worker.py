@@ -23,7 +23,7 @@ from dpmanifold.service.errors import NotFound
 from dpmanifold.service.logs import log
 from dpmanifold.service.ordering import asked_before, catch_up
 from dpmanifold.service.registering import Reader
-from dpmanifold.service.schedule import lost, paused_since, scheduled
+from dpmanifold.service.schedule import lost, paused_since, schedule
 from dpmanifold.service.service import Service
 
 if os.name == "posix":
@@ -173,8 +173,7 @@ class Worker:
     def _postpone(self, row: Row[Any]) -> None:
         """Give a release another slot, as long as one is now: a steward may have made it longer."""
         seconds = asked_before(self.service, attempts.row_of(self.service, row.id)).seconds(self.service)
-        with self.service.database.writing() as connection:
-            scheduled(connection, row.id, seconds, anew=True)
+        schedule(self.service, row.id, seconds, anew=True)
         log("release postponed", what="release", process="worker")
 
     # ---------------------------------------------------------------- registrations, and what follows a release
@@ -203,10 +202,9 @@ class Worker:
         registering.refused(self.service, registration, why)
 
     def _begin_registration(self) -> None:
-        wanted = None if _REGISTRATION in self._lanes else registering.waiting(self.service)
+        wanted = None if _REGISTRATION in self._lanes else registering.begun(self.service)
         if wanted is None:
             return
-        registering.begin(self.service, wanted)
         settings = self.service.settings
         self._begin(
             _REGISTRATION, wanted, time.monotonic() + settings.register_seconds,

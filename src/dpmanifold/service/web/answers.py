@@ -15,6 +15,7 @@ import secrets
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, final
 
@@ -205,7 +206,7 @@ class Errors(Layer):
             await send(message)
 
         try:
-            await self._app(scope, receive, noted)
+            await self.app(scope, receive, noted)
         except Exception as error:
             if begun:  # nobody is left to be told; the server ends the connection within the answer
                 _note(scope, error, secrets.token_hex(6))
@@ -218,6 +219,7 @@ _METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH")
 
 
 @final
+@dataclass(eq=False)
 class RequestLog(Layer):
     """Write one line of the log for each request: by which method and route, how it ended, how long it took.
 
@@ -230,10 +232,8 @@ class RequestLog(Layer):
     write : where a line goes
     """
 
-    def __init__(self, app: types.ASGIApp, routes: Mapping[Any, str], write: Callable[..., None] = log) -> None:
-        super().__init__(app)
-        self._routes = routes
-        self._write = write
+    routes: Mapping[Any, str]
+    write: Callable[..., None] = log
 
     async def answer(self, scope: types.Scope, receive: types.Receive, send: types.Send) -> None:
         """Answer as the layers below do, and write a line."""
@@ -246,15 +246,15 @@ class RequestLog(Layer):
             await send(message)
 
         try:
-            await self._app(scope, receive, noted)
+            await self.app(scope, receive, noted)
         finally:
             incident = scope.get(INCIDENT)
             if incident is not None:
-                self._write("incident", "error", **incident)
-            self._write(
+                self.write("incident", "error", **incident)
+            self.write(
                 "request",
                 method=scope["method"] if scope["method"] in _METHODS else "other",
-                route=scope.get(ROUTE) or self._routes.get(scope.get("endpoint")),
+                route=scope.get(ROUTE) or self.routes.get(scope.get("endpoint")),
                 status=status,
                 milliseconds=round(1000 * (time.perf_counter() - begun), 1),
                 role=scope.get(ROLE),

@@ -57,11 +57,6 @@ class Endpoint:
     plans: bool = False
     turn: str = ""
 
-    @property
-    def parameters(self) -> list[str]:
-        """Names of the parts of its path that vary."""
-        return _PARAMETER.findall(self.path)
-
     def matched(self, method: str, path: str) -> dict[str, str] | None:
         """Return the parts of an address that this endpoint answers; None for any other.
 
@@ -128,7 +123,9 @@ def _operation(one: Endpoint) -> dict[str, Any]:
     else:
         said["description"] = f"For: {', '.join(one.roles)}."
         said["x-roles"] = list(one.roles)
-    parameters = [{"name": name, "in": "path", "required": True, "schema": text()} for name in one.parameters]
+    parameters = [
+        {"name": name, "in": "path", "required": True, "schema": text()} for name in _PARAMETER.findall(one.path)
+    ]
     parameters += [
         {"name": name, "in": "query", "required": name in one.needed, "schema": schema}
         for name, schema in one.query.items()

@@ -10,6 +10,7 @@ import re
 import urllib.parse
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import ClassVar, final
 
 import anyio
@@ -74,6 +75,7 @@ class WrongType(ServiceError):
     status, kind = 415, "wrong-type"
 
 
+@dataclass(eq=False)
 class Layer(ABC):
     """A layer of the application, which goes round requests.
 
@@ -82,15 +84,14 @@ class Layer(ABC):
     app : the layers below
     """
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+    app: ASGIApp
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on what is no request."""
         if scope["type"] == "http":
             await self.answer(scope, receive, send)
         else:
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
 
     @abstractmethod
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -98,6 +99,7 @@ class Layer(ABC):
 
 
 @final
+@dataclass(eq=False)
 class SecurityHeaders(Layer):
     """Put the same headers on every answer, errors and refusals included; an answer to HEAD loses its body.
 
@@ -111,9 +113,10 @@ class SecurityHeaders(Layer):
         name.encode() for name in (*HEADERS, "content-security-policy", "cache-control", "strict-transport-security")
     )
 
-    def __init__(self, app: ASGIApp, https: bool) -> None:
-        super().__init__(app)
-        strict = {"strict-transport-security": f"max-age={ONE_YEAR}"} if https else {}
+    https: bool
+
+    def __post_init__(self) -> None:
+        strict = {"strict-transport-security": f"max-age={ONE_YEAR}"} if self.https else {}
         self._always = [(name.encode(), value.encode()) for name, value in {**HEADERS, **strict}.items()]
 
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -135,10 +138,11 @@ class SecurityHeaders(Layer):
                 message = {**message, "body": b""}
             await send(message)
 
-        await self._app(scope, receive, dressed)
+        await self.app(scope, receive, dressed)
 
 
 @final
+@dataclass(eq=False)
 class KnownHosts(Layer):
     """Refuse what is asked of another host: a name that an attacker points here does not get an answer.
 
@@ -148,19 +152,18 @@ class KnownHosts(Layer):
     hosts : values of the Host header that are answered, in small letters
     """
 
-    def __init__(self, app: ASGIApp, hosts: tuple[str, ...]) -> None:
-        super().__init__(app)
-        self._hosts = frozenset(hosts)
+    hosts: tuple[str, ...]
 
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on what is asked of this host."""
         said = [value for name, value in scope["headers"] if name.lower() == b"host"]
-        if len(said) != 1 or said[0].decode("latin-1").lower() not in self._hosts:
+        if len(said) != 1 or said[0].decode("latin-1").lower() not in self.hosts:
             raise UnknownHost("This service is not known by the host that was asked for.")
-        await self._app(scope, receive, send)
+        await self.app(scope, receive, send)
 
 
 @final
+@dataclass(eq=False)
 class WholeBody(Layer):
     """Take in the body of a request, up to a limit of bytes and of time, before anybody works on it.
 
@@ -172,9 +175,7 @@ class WholeBody(Layer):
     limit : the largest body, in bytes
     """
 
-    def __init__(self, app: ASGIApp, limit: int) -> None:
-        super().__init__(app)
-        self._limit = limit
+    limit: int
 
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on a request whose body has arrived."""
@@ -185,14 +186,14 @@ class WholeBody(Layer):
         except TimeoutError:
             raise TooSlow("The request did not arrive in time. Send it again.") from None
         if scope[BODY] is not None:  # else whoever asked has gone
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
 
     def _too_large(self) -> TooLarge:
-        return TooLarge(f"A request may have at most {self._limit} bytes.")
+        return TooLarge(f"A request may have at most {self.limit} bytes.")
 
     def _refuse_announced(self, scope: Scope) -> None:
         for name, value in scope["headers"]:
-            if name.lower() == b"content-length" and (not value.isdigit() or int(value[:20]) > self._limit):
+            if name.lower() == b"content-length" and (not value.isdigit() or int(value[:20]) > self.limit):
                 raise self._too_large()
 
     async def _taken(self, receive: Receive) -> bytes | None:
@@ -203,7 +204,7 @@ class WholeBody(Layer):
             if message["type"] == "http.disconnect":
                 return None
             body += message.get("body", b"")
-            if len(body) > self._limit:
+            if len(body) > self.limit:
                 raise self._too_large()
             if not message.get("more_body", False):
                 return bytes(body)
@@ -281,7 +282,7 @@ class Forwarded(Layer):
             found = last_address(value for name, value in scope["headers"] if name.lower() == _HEADER)
             if found is not None:
                 scope = {**scope, "client": (found, 0)}
-        await self._app(scope, receive, send)
+        await self.app(scope, receive, send)
 
 
 def last_address(values: Iterable[bytes]) -> str | None:
