@@ -24,7 +24,7 @@ from dpmanifold import frechet, plan
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
 from dpmanifold.inference import ConfidenceRegion
-from dpmanifold.inference.corrected import ABOUT_FRECHET
+from dpmanifold.inference.joint import ABOUT_FRECHET
 from dpmanifold.manifolds import SPD, Hyperbolic, KendallShapes, Sphere
 from dpmanifold.privacy import GDP
 from dpmanifold.stats import EACH_RECORD, private_region, private_statistic

@@ -5,9 +5,8 @@ import pytest
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 import dpmanifold as dpm
-from dpmanifold.inference.lda import slope
+from dpmanifold.inference.lda import shrunken_means, slope
 from dpmanifold.inference.shrunk import denoised, edge, shifted
-from dpmanifold.inference.shrunken_means import shrunken_means
 from dpmanifold.linalg import from_vecd
 
 EACH = {"units": dpm.EACH_RECORD}

@@ -13,7 +13,7 @@ import pytest
 import dpmanifold as dpm
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.features import Signs
-from dpmanifold.inference.squares import optimism
+from dpmanifold.inference.pga import optimism
 from dpmanifold.linalg import from_vecd
 
 EACH = {"units": dpm.EACH_RECORD, "confirm": True}

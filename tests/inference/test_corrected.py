@@ -14,7 +14,7 @@ from levels import LEVELS
 
 import dpmanifold as dpm
 from dpmanifold import frechet
-from dpmanifold.inference.corrected import ABOUT_FRECHET, estimate_of, spread_at_most
+from dpmanifold.inference.joint import ABOUT_FRECHET, estimate_of, spread_at_most
 from dpmanifold.manifolds.base import shorten
 from dpmanifold.statistic import Header
 from dpmanifold.stats.outlook import plan

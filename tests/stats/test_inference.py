@@ -37,9 +37,9 @@ from dpmanifold import (
     sensitivity,
     verify,
 )
-from dpmanifold.inference.corrected import estimate_of
 from dpmanifold.inference.estimate import Estimate
 from dpmanifold.inference.hotelling import safe_variances
+from dpmanifold.inference.joint import estimate_of
 from dpmanifold.linalg import to_vecd
 from dpmanifold.manifolds.base import shorten
 from dpmanifold.privacy import compose

@@ -12,17 +12,18 @@ from dpmanifold.features.averages import (
     sensitivity_of,
 )
 from dpmanifold.features.base import FeatureMap
-from dpmanifold.features.directions import Directions, slope_of_directions
 from dpmanifold.features.distances import DISTANCE_WEIGHTS, THIRD_WEIGHT, Distances
 from dpmanifold.features.labelled import COUNT_WEIGHT, ClassMoments
 from dpmanifold.features.maps import (
     FOURTH_WEIGHT,
     SQUARE_WEIGHT,
     WEIGHT,
+    Directions,
     JointMoments,
     Lengths,
     Tangent,
     checked_weight,
+    slope_of_directions,
 )
 from dpmanifold.features.marked import MarkedMoments
 from dpmanifold.features.shapes import Shape, Whitening, checked_shape

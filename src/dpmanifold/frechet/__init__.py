@@ -7,10 +7,9 @@ the tolerance, and must show neither the residual nor the number of iterations.
 """
 
 from dpmanifold.frechet.gaps import extrinsic_gap, hessian_range, tangent_gap
-from dpmanifold.frechet.labelled import InClass, LabelledPoints
 from dpmanifold.frechet.medians import FrechetMedian, median
 from dpmanifold.frechet.pieces import MadeOf, made_of
-from dpmanifold.frechet.points import UnitPoints
+from dpmanifold.frechet.points import InClass, LabelledPoints, UnitPoints
 from dpmanifold.frechet.reading import Reading
 from dpmanifold.frechet.records import Records
 from dpmanifold.frechet.solver import safe_step_and_cap

@@ -12,7 +12,7 @@ from dpmanifold.ball import Ball
 from dpmanifold.errors import ConvergenceError
 from dpmanifold.frechet.solver import blocks
 from dpmanifold.frechet.statistics import problem_of
-from dpmanifold.linalg.sums import weighted_sum
+from dpmanifold.linalg.exact_sums import weighted_sum
 from dpmanifold.manifolds.base import Manifold
 from dpmanifold.manifolds.vectors import vector_norm
 

@@ -19,8 +19,7 @@ import numpy.typing as npt
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.engines import Engine
 from dpmanifold.errors import SourceChangedError
-from dpmanifold.linalg.cards.arrays import is_card_array
-from dpmanifold.linalg.cards.hashes import smallest
+from dpmanifold.linalg.cards.arrays import is_card_array, smallest
 from dpmanifold.linalg.exact_sums import ExactSum, IntArray
 from dpmanifold.manifolds.base import Manifold
 from dpmanifold.progress import bar

@@ -13,10 +13,9 @@ from scipy import special
 from dpmanifold._check import Array, FloatArray, open_fraction, positive_int
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.facts import all_told, array_text, told
-from dpmanifold.inference.corrected import CorrectedEstimate, Grown, estimate_of
 from dpmanifold.inference.estimate import TANGENT, Estimate, ReleasedMean
 from dpmanifold.inference.hotelling import squared_length
-from dpmanifold.inference.joint import JointEstimate
+from dpmanifold.inference.joint import CorrectedEstimate, Grown, JointEstimate, estimate_of
 from dpmanifold.inference.records import FromRelease, Parts
 from dpmanifold.linalg import symmetrize
 from dpmanifold.manifolds.base import shorten

@@ -15,10 +15,9 @@ import scipy
 from dpmanifold._check import Array, FloatArray, open_fraction
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.facts import all_told
-from dpmanifold.inference.corrected import CorrectedEstimate, estimate_of
 from dpmanifold.inference.estimate import FRECHET, TANGENT, Estimate, ReleasedMean, chart_derivative
 from dpmanifold.inference.hotelling import NoisyCovariance, degrees_of_freedom
-from dpmanifold.inference.joint import JointEstimate, combined
+from dpmanifold.inference.joint import CorrectedEstimate, JointEstimate, combined, estimate_of
 from dpmanifold.inference.records import Conclusion, Parts
 from dpmanifold.inference.shrunk import ShrunkCovariance
 from dpmanifold.inference.welch_james import Located

@@ -1,6 +1,6 @@
 """Batched functions of symmetric matrices: the numerical floor the SPD spaces stand on."""
 
-from dpmanifold.linalg.exact_sums import ExactSum
+from dpmanifold.linalg.exact_sums import ExactSum, weighted_sum
 from dpmanifold.linalg.fused import (
     affine_distances,
     affine_factor,
@@ -20,7 +20,6 @@ from dpmanifold.linalg.fused import (
 )
 from dpmanifold.linalg.log_sums import LogSums, clipped_log_sums, gradient_sums, whitened_triangles
 from dpmanifold.linalg.native import available, backend, backends, level, why_not_available
-from dpmanifold.linalg.sums import weighted_sum
 from dpmanifold.linalg.symmetric import (
     congruence,
     divided_differences_exp,

@@ -3,6 +3,9 @@
 Sums are :class:`~dpmanifold.linalg.exact_sums.ExactSum` of lower triangles, packed by rows: their bits depend neither
 on the order of records nor on blocks, threads or partitions. What is added for a record depends on that record alone,
 whichever way it was computed. Nothing here is private.
+
+Matrices that lie on a CUDA card are kept there in the frame of their log-Euclidean mean: two passes, and none is
+fetched.
 """
 
 from __future__ import annotations
@@ -15,10 +18,11 @@ from functools import partial
 import numpy as np
 
 from dpmanifold._check import Array, FloatArray
-from dpmanifold.linalg.cards.arrays import CardArray, is_card_array, on_card, picked, places_of
+from dpmanifold.linalg.cards.arrays import CardArray, is_card_array, on_card, picked, places_of, room_on_card
 from dpmanifold.linalg.exact_sums import ExactSum, IntArray
 from dpmanifold.linalg.fused import (
     LARGEST_LOGARITHM,
+    affine_factor,
     inspect,
     log_coordinates,
     log_norm,
@@ -28,6 +32,7 @@ from dpmanifold.linalg.fused import (
 from dpmanifold.linalg.native import passes
 from dpmanifold.linalg.native.library import card_in_use
 from dpmanifold.linalg.symmetric import (
+    expm,
     from_vecd,
     log_of_eigenvalues,
     logm,
@@ -442,3 +447,46 @@ def _gradient_by_lapack(
         shift = np.asarray(power)[of] if several else power
         logs[:, diagonal, diagonal] += ((taken - shift) * math.log(2))[:, None]
         sums.add(pack_triangles(shortened(logs, bound)[0]), of, counted=True)
+
+
+@dataclass(frozen=True)
+class Anchored:
+    """What was found of matrices on a card.
+
+    Attributes
+    ----------
+    odd : the indices of those that are no SPD matrices; nothing else means anything if there are any
+    anchor : (k, k), the log-Euclidean mean
+    stored : (n, k(k+1)/2), the matrices whitened by it, packed lower triangles on the card
+    sums : the sum of their logarithms
+    """
+
+    odd: Array
+    anchor: FloatArray
+    stored: Array
+    sums: ExactSum
+
+
+def anchored_there(x: Array, tolerance: float) -> Anchored | None:
+    """Check matrices (n, k, k) and whiten them by their log-Euclidean mean, where a card does it; None elsewhere.
+
+    `tolerance` says by what share of the largest entry mirrored entries may differ.
+
+    Examples
+    --------
+    >>> anchored_there(np.eye(2)[None], 1e-6) is None
+    True
+    """
+    if not (card_in_use(is_card_array(x)) and passes.usable(x)):
+        return None
+    k = x.shape[-1]
+    size = k * (k + 1) // 2
+    logs = clipped_log_sums(x, tolerance=tolerance)
+    anchor = expm(unpack_triangles(logs.sums.total()[0]) / len(x))
+    sums, odd = ExactSum(size, LARGEST_LOGARITHM), logs.faulty_places
+    if odd.size:
+        return Anchored(odd, anchor, np.empty((0, size)), sums)
+    inverse, power = affine_factor(anchor)
+    out = room_on_card((len(x), size), beside=x)
+    stored, found = whitened_triangles(x, inverse, power, math.inf, tolerance=tolerance, out=out, sums=sums)
+    return Anchored(found.faulty_places, anchor, stored, sums)

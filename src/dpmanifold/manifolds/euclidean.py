@@ -8,7 +8,7 @@ import numpy as np
 
 from dpmanifold._check import Array, FloatArray, positive_int
 from dpmanifold.errors import Message
-from dpmanifold.linalg.sums import weighted_sum
+from dpmanifold.linalg.exact_sums import weighted_sum
 from dpmanifold.manifolds.base import Manifold
 from dpmanifold.manifolds.vectors import EPS, vector_norm
 

@@ -15,8 +15,7 @@ from flint import arb
 
 from dpmanifold._check import Array, FloatArray, positive_float, positive_int
 from dpmanifold.errors import InvalidArgumentError, Message, Public
-from dpmanifold.linalg.exact_sums import ExactSum
-from dpmanifold.linalg.sums import weighted_sum
+from dpmanifold.linalg.exact_sums import ExactSum, weighted_sum
 from dpmanifold.linalg.vector_sums import HYPERBOLIC, completed_sums
 from dpmanifold.manifolds.base import POINT_TOLERANCE
 from dpmanifold.manifolds.constant_curvature import ConstantCurvature

@@ -27,8 +27,8 @@ from dpmanifold.linalg import (
     vecd_of_triangles,
     whitened_triangles,
 )
-from dpmanifold.linalg.anchoring import anchored_there
 from dpmanifold.linalg.cards import CardArray
+from dpmanifold.linalg.log_sums import anchored_there
 from dpmanifold.linalg.native.passes import LARGEST_SIZE, SMALLEST_SIZE
 from dpmanifold.manifolds.areas import Area, sinh_ceiling
 from dpmanifold.manifolds.base import POINT_TOLERANCE, Manifold, RawFrame, RawPoints, RawSums

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpmanifold._check import Array, FloatArray
-from dpmanifold.linalg.sums import weighted_sum
+from dpmanifold.linalg.exact_sums import weighted_sum
 
 EPS = float(np.finfo(np.float64).eps)
 

@@ -15,24 +15,20 @@ a mark tells whether it may be shown. Points that you add yourself must be publi
 """
 
 from dpmanifold.plots.curves import profile
-from dpmanifold.plots.dispatch import show
+from dpmanifold.plots.dispatch import PICTURES, Picture, show
 from dpmanifold.plots.globe import sphere
 from dpmanifold.plots.glyphs import tensors
-from dpmanifold.plots.k_sample import groups
 from dpmanifold.plots.landmarks import shape
 from dpmanifold.plots.lda import classes
 from dpmanifold.plots.ledger import history
 from dpmanifold.plots.matrices import matrix
-from dpmanifold.plots.nested import balls
-from dpmanifold.plots.numbers import outlook, table, vector
+from dpmanifold.plots.numbers import balls, interval, outlook, table, vector
 from dpmanifold.plots.pga import components
-from dpmanifold.plots.pictures import PICTURES, Picture
 from dpmanifold.plots.planes import tangent
 from dpmanifold.plots.planning import plan, plan_curve
 from dpmanifold.plots.products import product
-from dpmanifold.plots.ranges import interval
 from dpmanifold.plots.regression import regression
-from dpmanifold.plots.two_sample import test
+from dpmanifold.plots.two_sample import groups, test
 
 __all__ = [
     "PICTURES",

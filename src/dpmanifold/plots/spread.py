@@ -14,7 +14,7 @@ import numpy as np
 from dpmanifold._check import Array, FloatArray, shown
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.inference import ConfidenceRegion, Parts
-from dpmanifold.inference.corrected import estimate_of
+from dpmanifold.inference.joint import estimate_of
 from dpmanifold.manifolds.base import shorten
 from dpmanifold.mechanisms import MECHANISMS
 from dpmanifold.plots import canvas

@@ -10,8 +10,7 @@ from dpmanifold._check import Array, FloatArray, shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.features import coordinates
-from dpmanifold.inference.corrected import estimate_of
-from dpmanifold.inference.joint import CentralMean, is_joint
+from dpmanifold.inference.joint import CentralMean, estimate_of, is_joint
 from dpmanifold.mechanisms import get
 from dpmanifold.release import Release
 from dpmanifold.sources import as_source

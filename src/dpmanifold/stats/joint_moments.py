@@ -7,7 +7,7 @@ from typing import Any
 from dpmanifold.features import WEIGHT, JointMoments
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.inference import ConfidenceRegion
-from dpmanifold.inference.corrected import ABOUT_FRECHET
+from dpmanifold.inference.joint import ABOUT_FRECHET
 from dpmanifold.release import Release
 from dpmanifold.statistic import STATISTICS, Header
 from dpmanifold.stats.featured import FeatureProgram, FeatureStatistic

@@ -14,7 +14,7 @@ from dpmanifold.errors import InvalidDataError
 from dpmanifold.features import WEIGHT, Squares
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.inference import PrincipalComponents
-from dpmanifold.inference.squares import COUNT, principal_directions
+from dpmanifold.inference.pga import COUNT, principal_directions
 from dpmanifold.manifolds.vectors import shorten
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise

@@ -157,7 +157,7 @@ REGION = Query(
     result=ConfidenceRegion,
     options=(LEVEL, ESTIMAND_OF_INFERENCE, REFINE),
     releases=(JOINT_MOMENTS.name, SECOND_MOMENT.name),
-    figure="dpmanifold.plots.pictures:picture_of_region",
+    figure="dpmanifold.plots.dispatch:picture_of_region",
     draws=joint_draws,
     views=("npy", "picture", "links"),
 )

@@ -94,6 +94,6 @@ VARIANCE_INTERVAL = Query(
     result=VarianceInterval,
     options=(LEVEL, REFINE),
     releases=(JOINT_DISTANCES.name, FOURTH_MOMENT.name),
-    figure="dpmanifold.plots.ranges:interval",
+    figure="dpmanifold.plots.numbers:interval",
     views=("picture",),
 )
