@@ -28,11 +28,9 @@ itself under a random one.
 This module needs scikit-learn; `import dpmanifold` does not.
 """
 
-from dpmanifold.estimators.base import LeftBehind
+from dpmanifold.estimators import base as _base  # noqa: F401 (first, as it says how to get scikit-learn)
 from dpmanifold.estimators.classes import PrivateLDA
 from dpmanifold.estimators.components import PrivateComponents
 from dpmanifold.estimators.means import PrivateFrechetMean, PrivateMDM
-
-_LeftBehind = LeftBehind  # by this name models that were pickled before the module became a package look for it
 
 __all__ = ["PrivateComponents", "PrivateFrechetMean", "PrivateLDA", "PrivateMDM"]

@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 
 from dpmanifold._check import Array, shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import BudgetError, InvalidArgumentError, InvalidDataError, MissingPackageError, Public
+from dpmanifold.inference import LinearDiscriminant, PrincipalComponents
 from dpmanifold.linalg.cards import CardArray, fetched
 from dpmanifold.manifolds import Manifold
 from dpmanifold.noise.source import Rng
-from dpmanifold.privacy import Account, Budget
+from dpmanifold.privacy import Account, Budget, Promise
 from dpmanifold.release import Release
 from dpmanifold.stats.inputs import EACH_RECORD, checked_flag, is_each_record
 from dpmanifold.stats.registered import Registered
@@ -23,12 +24,13 @@ from dpmanifold.stats.registered import Registered
 try:
     from sklearn.base import BaseEstimator
     from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
-    from sklearn.utils.validation import validate_data
+    from sklearn.utils.validation import check_is_fitted, validate_data
 except ImportError as problem:
     raise MissingPackageError(
         'dpmanifold.estimators needs scikit-learn 1.6 or newer: pip install "dpmanifold[sklearn]".'
     ) from problem
 
+R = TypeVar("R", LinearDiscriminant, PrincipalComponents)
 _SEEDS = np.iinfo(np.int32).max
 
 
@@ -86,15 +88,32 @@ def _labels(y: Any) -> Any:
 class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     """What all estimators share: who pays, who owns a record, and how records come in."""
 
-    ball: Ball
-    invalid: str
-    units: object
-    budget: Budget | Account | LeftBehind | None
-    key: str | None
-    public_data: bool
-    confirm: bool
-    random_state: object
+    _released: ClassVar[str] = "release_"  # the attribute that a fit makes
     n_features_in_: int
+
+    def __init__(
+        self,
+        ball: Ball,
+        privacy: Promise,
+        refine: bool,
+        units: object,
+        invalid: str,
+        budget: Budget | Account | LeftBehind | None,
+        key: str | None,
+        public_data: bool,
+        confirm: bool,
+        random_state: object,
+    ) -> None:
+        self.ball = ball
+        self.privacy = privacy
+        self.refine = refine
+        self.units = units
+        self.invalid = invalid
+        self.budget = budget
+        self.key = key
+        self.public_data = public_data
+        self.confirm = confirm
+        self.random_state = random_state
 
     def _terms(self, units: object) -> dict[str, Any]:
         """Return the arguments of a release that say who is protected and who pays, or refuse."""
@@ -211,7 +230,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_is_fitted__(self) -> bool:
         # A fit that was refused leaves n_features_in_ behind, which scikit-learn would take for a fitted model.
-        return "release_" in vars(self) or "releases_" in vars(self)
+        return self._released in vars(self)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -223,6 +242,27 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         # With random_state=None the noise differs from fit to fit, as it must.
         tags.non_deterministic = self.random_state is None
         return tags
+
+
+class ResultEstimator(PrivateEstimator, Generic[R]):
+    """An estimator whose fit makes a result with one release."""
+
+    def _keep(self, found: R) -> Self:
+        """Keep a result, marked where the data were declared public."""
+        marked = replace(found, release=marked_public(found.release)) if self.public_data else found
+        setattr(self, self._released, marked)
+        return self
+
+    @property
+    def _fitted(self) -> R:
+        check_is_fitted(self)
+        found: R = getattr(self, self._released)
+        return found
+
+    @property
+    def release_(self) -> Release:
+        """The release of the last fit."""
+        return self._fitted.release
 
 
 def refuse_fractions(labels: list[Any]) -> None:

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
 
 from dpmanifold._check import Array, FloatArray
 from dpmanifold._labels import plain_labels
 from dpmanifold.ball import Ball
-from dpmanifold.estimators.base import PrivateEstimator, marked_public, refuse_fractions, sorted_names
+from dpmanifold.estimators.base import ResultEstimator, refuse_fractions, sorted_names
 from dpmanifold.inference import LinearDiscriminant
 from dpmanifold.privacy import Account, Budget, Promise
-from dpmanifold.release import Release
 from dpmanifold.stats.inputs import refuse_other_rows
 from dpmanifold.stats.lda import private_lda
 
 
-class PrivateLDA(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
+class PrivateLDA(ClassifierMixin, ResultEstimator[LinearDiscriminant]):  # type: ignore[misc]
     """Classify by a linear discriminant of tangent coordinates: a private one beside pyRiemann's `TSclassifier`.
 
     Every fit is one call of :func:`~dpmanifold.private_lda` under `privacy` and spends it from `budget`. Labels are
@@ -64,6 +61,7 @@ class PrivateLDA(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
     (True, True)
     """
 
+    _released = "discriminant_"
     discriminant_: LinearDiscriminant
 
     def __init__(
@@ -83,19 +81,10 @@ class PrivateLDA(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         confirm: bool = False,
         random_state: object = None,
     ) -> None:
-        self.ball = ball
-        self.privacy = privacy
+        super().__init__(ball, privacy, refine, units, invalid, budget, key, public_data, confirm, random_state)
         self.classes = classes
         self.priors = priors
         self.labels_public = labels_public
-        self.refine = refine
-        self.units = units
-        self.invalid = invalid
-        self.budget = budget
-        self.key = key
-        self.public_data = public_data
-        self.confirm = confirm
-        self.random_state = random_state
 
     def fit(self, X: object, y: object, units: object = None) -> Self:
         """Release the discriminant and spend the promise.
@@ -122,43 +111,30 @@ class PrivateLDA(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
             invalid=self.invalid,
             **terms,
         )
-        self.discriminant_ = replace(found, release=marked_public(found.release)) if self.public_data else found
         self.classes_ = np.array(names)
-        return self
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return "discriminant_" in vars(self)
+        return self._keep(found)
 
     # ---------------------------------------------------------------- what was released
-
-    def _fitted(self) -> LinearDiscriminant:
-        check_is_fitted(self)
-        return self.discriminant_
-
-    @property
-    def release_(self) -> Release:
-        """The release of the last fit."""
-        return self._fitted().release
 
     @property
     def priors_(self) -> FloatArray:
         """The share of each class, in the order of `classes_`."""
-        return self._fitted().priors
+        return self._fitted.priors
 
     @property
     def means_(self) -> Array:
         """The tangent means of the classes, in the order of `classes_`."""
-        return self._fitted().means
+        return self._fitted.means
 
     @property
     def covariance_(self) -> FloatArray:
         """The covariance within classes, in coordinates at the ball's centre."""
-        return self._fitted().covariance
+        return self._fitted.covariance
 
     # ---------------------------------------------------------------- telling classes
 
     def _scores(self, X: object) -> tuple[LinearDiscriminant, Array]:
-        found = self._fitted()
+        found = self._fitted
         return found, self._points(X, found.ball.space)
 
     def decision_function(self, X: object) -> FloatArray:

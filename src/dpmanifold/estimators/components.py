@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Self
 
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 
 from dpmanifold._check import FloatArray
 from dpmanifold.ball import Ball
-from dpmanifold.estimators.base import PrivateEstimator, marked_public
+from dpmanifold.estimators.base import ResultEstimator
 from dpmanifold.inference import PrincipalComponents
 from dpmanifold.privacy import Account, Budget, Promise
-from dpmanifold.release import Release
 from dpmanifold.stats.inputs import refuse_other_rows
 from dpmanifold.stats.pga import private_pga
 
 
-class PrivateComponents(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):  # type: ignore[misc]
+class PrivateComponents(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ResultEstimator[PrincipalComponents]):  # type: ignore[misc]
     """Private principal components as a transformer: coordinates of records along the released directions.
 
     Every fit is one release under `privacy` and spends it from `budget`. The directions are released; coordinates
@@ -54,6 +51,7 @@ class PrivateComponents(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Priva
     ((2, 3), (500, 2), True)
     """
 
+    _released = "decomposition_"
     decomposition_: PrincipalComponents
 
     def __init__(
@@ -72,18 +70,9 @@ class PrivateComponents(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Priva
         confirm: bool = False,
         random_state: object = None,
     ) -> None:
-        self.ball = ball
-        self.privacy = privacy
+        super().__init__(ball, privacy, refine, units, invalid, budget, key, public_data, confirm, random_state)
         self.n_components = n_components
         self.level = level
-        self.refine = refine
-        self.units = units
-        self.invalid = invalid
-        self.budget = budget
-        self.key = key
-        self.public_data = public_data
-        self.confirm = confirm
-        self.random_state = random_state
 
     def fit(self, X: object, y: object = None, units: object = None) -> Self:
         """Release the components of records, shape (n, *space.shape), and spend the promise.
@@ -101,21 +90,7 @@ class PrivateComponents(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Priva
             records, self.ball, self.privacy, count=self.n_components, level=self.level, refine=self.refine,
             invalid=self.invalid, **terms,
         )  # fmt: skip
-        self.decomposition_ = replace(found, release=marked_public(found.release)) if self.public_data else found
-        return self
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return "decomposition_" in vars(self)
-
-    @property
-    def _fitted(self) -> PrincipalComponents:
-        check_is_fitted(self)
-        return self.decomposition_
-
-    @property
-    def release_(self) -> Release:
-        """The release of the last fit."""
-        return self._fitted.release
+        return self._keep(found)
 
     @property
     def components_(self) -> FloatArray:

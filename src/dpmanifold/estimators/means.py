@@ -108,19 +108,10 @@ class PrivateFrechetMean(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Mea
         confirm: bool = False,
         random_state: object = None,
     ) -> None:
-        self.ball = ball
-        self.privacy = privacy
+        super().__init__(ball, privacy, refine, units, invalid, budget, key, public_data, confirm, random_state)
         self.mechanism = mechanism
-        self.refine = refine
         self.shape = shape
         self.output = output
-        self.units = units
-        self.invalid = invalid
-        self.budget = budget
-        self.key = key
-        self.public_data = public_data
-        self.confirm = confirm
-        self.random_state = random_state
 
     def fit(self, X: object, y: object = None, units: object = None) -> Self:
         """Release the mean of records, shape (n, *space.shape), and spend the promise.
@@ -204,6 +195,7 @@ class PrivateMDM(ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMi
     PureDP(epsilon=2.0). Nothing was spent. Plan with a larger budget.
     """
 
+    _released = "releases_"
     releases_: dict[Any, Release]
 
     def __init__(
@@ -223,19 +215,10 @@ class PrivateMDM(ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMi
         confirm: bool = False,
         random_state: object = None,
     ) -> None:
-        self.ball = ball
-        self.privacy = privacy
+        super().__init__(ball, privacy, refine, units, invalid, budget, key, public_data, confirm, random_state)
         self.classes = classes
         self.mechanism = mechanism
-        self.refine = refine
         self.shape = shape
-        self.units = units
-        self.invalid = invalid
-        self.budget = budget
-        self.key = key
-        self.public_data = public_data
-        self.confirm = confirm
-        self.random_state = random_state
 
     def fit(self, X: object, y: object, units: object = None) -> Self:
         """Release one mean per class and spend the promise once.
