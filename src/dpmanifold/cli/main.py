@@ -9,11 +9,9 @@ from typer.core import TyperGroup
 
 from dpmanifold import __version__, linalg
 from dpmanifold.cli import (
-    attack,
     checking,
     demo,
     ledger,
-    predict,
     private,
     public,
     remote,
@@ -85,14 +83,14 @@ for name, command, panel in (
     ("mechanisms", public.mechanisms, _FIRST),
     ("statistics", public.statistics, _FIRST),
     ("sensitivity", public.sensitivity_command, _FIRST),
-    ("audit", attack.audit, _FIRST),
+    ("audit", public.audit, _FIRST),
     ("check", checking.check, _DATA),
     ("descriptors", private.descriptors, _DATA),
     *((query.name, private.OWN.get(query.name) or command_of(query), _PRIVATE) for query in known_queries()),
     ("statistic", private.statistic, _PRIVATE),
     ("verify", results.verify_command, _AFTER),
     ("show", results.show, _AFTER),
-    ("predict", predict.predict, _AFTER),
+    ("predict", results.predict, _AFTER),
     ("serve", service.serve, _SERVING),
     ("reproduce", reproduce.reproduce, _PAPERS),
 ):

@@ -1,10 +1,10 @@
-"""The commands that touch no data: what there is, what one record can do, what to expect."""
+"""The commands that touch no data: what there is, what one record can do, what to expect, what attacks show."""
 
 from __future__ import annotations
 
 import math
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Annotated, Any
 
 import numpy as np
@@ -18,9 +18,9 @@ from dpmanifold.cli import options
 from dpmanifold.cli.arguments import ball_of, class_words, promise_of, shape_of, space_of
 from dpmanifold.cli.build import planned_options
 from dpmanifold.cli.command import dressed, parameter
-from dpmanifold.cli.failures import guarded
-from dpmanifold.cli.outputs import check_targets, require_plots, save_picture
-from dpmanifold.cli.speech import say, say_json, say_table
+from dpmanifold.cli.failures import PROMISE_IMPOSSIBLE, guarded
+from dpmanifold.cli.outputs import check_targets, require_plots, save_figure, save_picture
+from dpmanifold.cli.speech import say_answer, table_of, working
 from dpmanifold.cli.wording import words_of
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.manifolds import Manifold
@@ -53,37 +53,33 @@ _MANY = 1000
 @guarded
 def spaces(as_json: options.Json = False) -> None:
     """List the spaces with their facts, each at a small size."""
-    if as_json:
-        facts = [
+    facts, rows = [], []
+    for name, space in examples().items():
+        (low, high), limit, most = space.curvature, space.radius_limit, _largest_radius(space)
+        facts.append(
             {
                 "name": name,
                 "example": repr(space),
                 "dim": space.dim,
                 "shape": list(space.shape),
-                "curvature": list(space.curvature),
-                "radius_limit": None if math.isinf(space.radius_limit) else space.radius_limit,
-                "largest_radius": _largest_radius(space),
+                "curvature": [low, high],
+                "radius_limit": None if math.isinf(limit) else limit,
+                "largest_radius": most,
                 "flat": space.is_flat,
                 "hadamard": space.is_hadamard,
             }
-            for name, space in examples().items()
-        ]
-        say_json(facts)
-        return
-    table = Table(title="Spaces", box=box.SIMPLE)
-    for heading in ("name", "in Python", "point", "curvature", "radius <"):
-        table.add_column(heading, no_wrap=True)
-    for name, space in examples().items():
-        low, high = space.curvature
-        most = _largest_radius(space)
-        told = f"{most:.4f}" if most == space.radius_limit else f"about {math.floor(most or 0)}"
-        limit = "any" if most is None else told
+        )
+        told = f"{most:.4f}" if most == limit else f"about {math.floor(most or 0)}"
         curvature = f"{low:g}" if low == high else f"{low:g} to {high:g}"
-        shape = " x ".join(map(str, space.shape))
-        table.add_row(name, repr(space), shape, curvature, limit)
-    say_table(table)
-    say("Below the limits with four digits a mean is unique; where it says about, double precision ends.")
-    say("Several at once: product:NAME for stacks of points, or in full, such as 'Product([SPD(3)] * 50)'.")
+        rows.append((name, repr(space), " x ".join(map(str, space.shape)), curvature, "any" if most is None else told))
+    headings = ("name", "in Python", "point", "curvature", "radius <")
+    say_answer(
+        facts,
+        as_json,
+        table_of(headings, rows, whole=headings, overflow="ellipsis", title="Spaces"),
+        "Below the limits with four digits a mean is unique; where it says about, double precision ends.",
+        "Several at once: product:NAME for stacks of points, or in full, such as 'Product([SPD(3)] * 50)'.",
+    )
 
 
 def _largest_radius(space: Manifold) -> float | None:
@@ -121,46 +117,46 @@ def mechanisms(as_json: options.Json = False) -> None:
         kept = [kind for kind in promises if kind in {what for _, what in able}]
         notes = ["baseline"] if mechanism.baseline else [] if mechanism.automatic else ["by name only"]
         notes += [] if mechanism.covers_timing else ["its steps depend on the data"]
-        found.append((mechanism, where, kept, ", ".join(notes)))
-    if as_json:
-        rows = [
-            {"name": m.name, "title": m.title, "estimand": m.estimand, "spaces": where, "promises": kept, "note": note}
-            for m, where, kept, note in found
-        ]
-        say_json(rows)
-        return
+        facts = {"name": mechanism.name, "title": mechanism.title, "estimand": mechanism.estimand}
+        found.append({**facts, "spaces": where, "promises": kept, "note": ", ".join(notes)})
+    tables = []
     for estimand, title in _TITLES.items():
-        table = Table(title=title, box=box.SIMPLE)
-        for heading in ("name", "spaces", "promises", "note"):
-            table.add_column(heading, no_wrap=heading == "name")
-        for m, where, kept, note in found:
-            if m.estimand == estimand:
-                shown = "all" if len(where) == len(balls) else ", ".join(where)
-                table.add_row(m.name, shown, ", ".join(kept) if len(kept) < len(promises) else "all", note)
-        say_table(table)
-    say(
+        rows = [
+            (one["name"], _all_or(one["spaces"], balls), _all_or(one["promises"], promises), one["note"])
+            for one in found
+            if one["estimand"] == estimand
+        ]
+        tables.append(_table(title, ("name", "spaces", "promises", "note"), rows))
+    say_answer(
+        found,
+        as_json,
+        *tables,
         'Of those for the mean asked for that keep the promise, "auto" takes one that can be drawn exactly if there\n'
         "is one, then one whose steps do not depend on the data, then the one with the smallest expected noise: see "
-        "dpm plan."
+        "dpm plan.",
     )
+
+
+def _all_or(names: Sequence[str], every: Collection[str]) -> str:
+    return "all" if len(names) == len(every) else ", ".join(names)
+
+
+def _table(title: str, headings: Sequence[str], rows: Iterable[Iterable[object]]) -> Table:
+    """Return a table whose names stay in one piece."""
+    return table_of(headings, rows, whole=("name",), overflow="ellipsis", title=title)
 
 
 @guarded
 def statistics(as_json: options.Json = False) -> None:
     """List the statistics that dpm statistic and dpm plan --statistic take, those of other packages included."""
     rows = [{"name": one.name, "words": one.words, "kind": one.kind.value} for one in STATISTICS]
-    if as_json:
-        say_json(rows)
-        return
-    table = Table(title="Statistics", box=box.SIMPLE)
-    for heading in ("name", "what it is", "value"):
-        table.add_column(heading, no_wrap=heading == "name")
-    for row in rows:
-        table.add_row(row["name"].replace(" ", "-"), row["words"], row["kind"])
-    say_table(table)
-    say(
+    told = [(row["name"].replace(" ", "-"), row["words"], row["kind"]) for row in rows]
+    say_answer(
+        rows,
+        as_json,
+        _table("Statistics", ("name", "what it is", "value"), told),
         f"dpm plan --statistic also takes {', '.join(name for name in QUERIES.names() if name not in STATISTICS)}, "
-        "which are made of some of them."
+        "which are made of some of them.",
     )
 
 
@@ -235,10 +231,7 @@ def _plan(
 ) -> None:
     """Say what to expect of a private mean, or of another statistic: noise and refusals. Touches no data."""
     where = space_of(space, said["size"])
-    if said["ball"] is None and said["center"] is None and said["radius"] is not None:
-        chosen = Ball(where, where.origin, said["radius"], said["source"])  # the same plan wherever the centre is
-    else:
-        chosen = ball_of(where, said["radius"], said["center"], said["source"], said["ball"])
+    chosen = _ball_of(where, said["radius"], said["center"], said["source"], said["ball"])
     privacy = promise_of(said["epsilon"], said["delta"], said["mu"], said["rho"])
     if picture is not None:
         check_targets({"--picture": picture}, said["force"], {"--center": said["center"], "--ball": said["ball"]})
@@ -258,16 +251,20 @@ def _plan(
         needs, sentences = _needs(error, units[0], chosen, privacy, said["estimand"])
     if picture is not None:
         save_picture(found, picture)
-    if said["as_json"]:
-        say_json({**found.to_dict(), **needs})
-        return
-    say_table(found.table())
     factor = [] if where.factor_of is None else [_FACTOR.format(where.factor_of)]
     columns = [] if isinstance(found, Outlook) else [_COLUMNS, *factor, ""]
-    say("\n".join([*columns, *map(words_of, found.sentences()), *sentences]))
+    told = [*columns, *map(words_of, found.sentences()), *sentences]
+    say_answer({**found.to_dict(), **needs}, said["as_json"], found.table(), "\n".join(told))
 
 
 plan = dressed(_plan, _PLAN, "plan", _plan.__doc__)
+
+
+def _ball_of(space: Manifold, radius: float | None, center: str | None, source: str, file: str | None) -> Ball:
+    """Return the public ball; where no centre is said, about any: it is the same wherever that is."""
+    if file is None and center is None and radius is not None:
+        return Ball(space, space.origin, radius, source)
+    return ball_of(space, radius, center, source, file)
 
 
 def _number_of_classes(text: str | None) -> int | None:
@@ -301,22 +298,29 @@ def sensitivity_command(
     """Say how far one unit can move each statistic: the published bound and ours. Touches no data."""
     chosen = space_of(space, size)
     rows = _sensitivity_rows(Ball(chosen, chosen.origin, radius), units)
-    if as_json:
-        found = [
-            {"statistic": name, "published": published, "tight": tight, "ours": ours.value, "bound": ours.bound}
-            for name, published, tight, ours in rows
-        ]
-        say_json({"space": repr(chosen), "radius": radius, "n": units, "bounds": found})
-        return
-    table = Table(title=f"One unit of {units:,} in a ball of radius {radius:g} on {chosen!r}")
-    for heading in ("statistic", "published", "ours", "ours / published"):
-        table.add_column(heading, justify="left" if heading == "statistic" else "right")
-    for name, published, _, ours in rows:
-        shown = "-" if published is None else f"{published:.6g}"
-        ratio = "-" if not published else f"{ours.value / published:.2f}"
-        table.add_row(name, shown, f"{ours.value:.6g}", ratio)
-    say_table(table)
-    say("Published bounds are for any point of the ball, and for the covariance instead of the second moment.")
+    bounds = [
+        {"statistic": name, "published": published, "tight": tight, "ours": ours.value, "bound": ours.bound}
+        for name, published, tight, ours in rows
+    ]
+    told = [
+        (
+            name,
+            "-" if published is None else f"{published:.6g}",
+            f"{ours.value:.6g}",
+            "-" if not published else f"{ours.value / published:.2f}",
+        )
+        for name, published, _, ours in rows
+    ]
+    title, numbers = (
+        f"One unit of {units:,} in a ball of radius {radius:g} on {chosen!r}",
+        ("published", "ours", "ours / published"),
+    )
+    say_answer(
+        {"space": repr(chosen), "radius": radius, "n": units, "bounds": bounds},
+        as_json,
+        table_of(("statistic", *numbers), told, right=numbers, overflow="ellipsis", title=title, box=box.HEAVY_HEAD),
+        "Published bounds are for any point of the ball, and for the covariance instead of the second moment.",
+    )
 
 
 def _refuse_counts(given: int, groups: float) -> None:
@@ -347,3 +351,50 @@ def _sensitivity_rows(ball: Ball, n: int) -> list[tuple[str, float | None, float
 
 def _about_center(function: Callable[..., Sensitivity], ball: Ball, n: int) -> Callable[[str], Sensitivity]:
     return lambda bound: function(ball, n, about=ball.center, bound=bound)
+
+
+@guarded
+def audit(
+    units: Annotated[int, typer.Option("-n", "--number", help="Number of units (people); 10 to 100 are enough.")],
+    space: options.Space,
+    size: options.SizeAlone = None,
+    radius: options.Radius = None,
+    center: options.Center = None,
+    source: options.Source = "",
+    ball: options.BallFile = None,
+    epsilon: options.Epsilon = None,
+    delta: options.Delta = None,
+    mu: options.Mu = None,
+    rho: options.Rho = None,
+    estimand: options.Estimand = None,
+    mechanism: options.Mechanism = "auto",
+    arithmetic: options.Arithmetic = "auto",
+    runs: Annotated[int, typer.Option(help="Releases to make in all; more of them show more.")] = 10_000,
+    confidence: Annotated[float, typer.Option(help="That all bounds hold together, between 0 and 1.")] = 0.999,
+    quiet: options.Quiet = False,
+    picture: options.Picture = None,
+    force: options.Force = False,
+    as_json: options.Json = False,
+) -> None:
+    """Attack a private mean on this machine, and print lower bounds beside the promise. Touches no data.
+
+    Exits with 4 if the promise was refuted.
+    """
+    from dpmanifold.audit import audit_mean
+    from dpmanifold.audit import picture as drawn
+
+    chosen = _ball_of(space_of(space, size), radius, center, source, ball)
+    privacy = promise_of(epsilon, delta, mu, rho)
+    if picture is not None:
+        check_targets({"--picture": picture}, force, {"--center": center, "--ball": ball})
+        require_plots()
+    with working("attacks", 2 * runs, quiet) as advance:
+        found = audit_mean(
+            units, chosen, privacy, estimand=estimand, mechanism=mechanism, arithmetic=arithmetic, runs=runs,
+            confidence=confidence, progress=advance,
+        )  # fmt: skip
+    if picture is not None:
+        save_figure(drawn(found), picture)
+    say_answer(found.to_dict(), as_json, repr(found), *([] if picture is None else [f"  written      {picture}"]))
+    if found.refuted:
+        raise typer.Exit(PROMISE_IMPOSSIBLE)

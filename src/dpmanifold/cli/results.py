@@ -1,13 +1,17 @@
-"""The commands that read what was released: check it, show it, draw it."""
+"""The commands that read what was released: check it, show it, draw it, tell classes by it."""
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import pathlib
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
+from dpmanifold._check import Array, shown
+from dpmanifold._labels import plain_labels
 from dpmanifold.cli import options
 from dpmanifold.cli.failures import PROMISE_IMPOSSIBLE, guarded
 from dpmanifold.cli.outputs import (
@@ -20,18 +24,23 @@ from dpmanifold.cli.outputs import (
     save_report,
 )
 from dpmanifold.cli.payer import READER, is_export, opened
-from dpmanifold.cli.speech import complain, say, say_json
+from dpmanifold.cli.records import Given, How, gathered, read
+from dpmanifold.cli.speech import complain, say, say_answer, say_json
 from dpmanifold.cli.views import Views
-from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.files import whole_file
 from dpmanifold.records import read_record
 from dpmanifold.release import Release
 from dpmanifold.result import Result, load
-from dpmanifold.stats import Verification, verify
+from dpmanifold.sources import Source
+from dpmanifold.stats import EACH_RECORD, Verification, verify
 from dpmanifold.stats.answers import MEANS, answer_from_record
 
 if TYPE_CHECKING:
     from dpmanifold.ledger.receipts import Compared
 
+# Classes that a message names at most.
+_MOST_NAMED = 12
 _File = Annotated[pathlib.Path, typer.Argument(help="A result that one of the private commands wrote.")]
 
 
@@ -47,19 +56,51 @@ def verify_command(
     """Recompute what a release states: bounds, noise, promise, value and answers. Exits with 4 if it does not hold."""
     several = _several(path)
     if several:
-        _verify_several(several, ledger, as_json)
-        return
-    result = load(path)
-    found = verify(result)
-    paid = None if ledger is None else _paid(result, ledger)
-    if as_json:
-        say_json(_checked_in_json(found, paid))
+        checked = {name: _Checked.of(release, ledger) for name, release in several.items()}
+        told = [f"class {name}: {one.in_a_line}" for name, one in checked.items()]
+        say_answer({name: one.to_dict() for name, one in checked.items()}, as_json, *told)
     else:
-        say(repr(found))
-        if paid is not None:
-            say("\n".join(f"THE LEDGER DISAGREES: {fault}" for fault in paid.faults) or paid.shown)
-    if not found.ok or (paid is not None and paid.faults):
+        one = _Checked.of(load(path), ledger)
+        checked = {"": one}
+        told = (
+            []
+            if one.paid is None
+            else [f"THE LEDGER DISAGREES: {fault}" for fault in one.paid.faults] or [one.paid.shown]
+        )
+        say_answer(one.to_dict(), as_json, repr(one.found), *told)
+    if any(one.wrong for one in checked.values()):
         raise typer.Exit(PROMISE_IMPOSSIBLE)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Checked:
+    """A result that was checked, and held against the ledger that is to have paid for it, where one was named."""
+
+    found: Verification
+    paid: Compared | None
+
+    @staticmethod
+    def of(result: Result, ledger: str | None) -> _Checked:
+        return _Checked(verify(result), None if ledger is None else _paid(result, ledger))
+
+    @property
+    def wrong(self) -> list[str]:
+        return [*self.found.wrong, *(() if self.paid is None else self.paid.faults)]
+
+    @property
+    def statement(self) -> str:
+        return repr(self.found).partition("\n")[0]
+
+    @property
+    def in_a_line(self) -> str:
+        return f"NOT CONSISTENT: {'; '.join(self.wrong)}" if self.wrong else self.statement
+
+    def to_dict(self) -> dict[str, Any]:
+        record = {**dataclasses.asdict(self.found), "statement": self.statement}
+        if self.paid is None:
+            return record
+        shown = "" if self.paid.faults else self.paid.shown
+        return {**record, "ledger": {"ok": not self.paid.faults, "wrong": list(self.paid.faults), "shown": shown}}
 
 
 def _several(path: pathlib.Path) -> dict[str, Release]:
@@ -68,25 +109,6 @@ def _several(path: pathlib.Path) -> dict[str, Release]:
     if not isinstance(record, dict) or record.get("format") != MEANS:
         return {}
     return {str(name): release for name, release in answer_from_record(record).items()}
-
-
-def _verify_several(releases: dict[str, Release], ledger: str | None, as_json: bool) -> None:
-    """Check the release of each class, and say what came of it class by class."""
-    found = {name: (verify(one), None if ledger is None else _paid(one, ledger)) for name, one in releases.items()}
-    if as_json:
-        say_json({name: _checked_in_json(*pair) for name, pair in found.items()})
-    else:
-        for name, (checked, paid) in found.items():
-            wrong = [*checked.wrong, *(() if paid is None else paid.faults)]
-            said = "; ".join(wrong) if wrong else repr(checked).partition("\n")[0]
-            say(f"class {name}: {'NOT CONSISTENT: ' if wrong else ''}{said}")
-    if any(not checked.ok or (paid is not None and paid.faults) for checked, paid in found.values()):
-        raise typer.Exit(PROMISE_IMPOSSIBLE)
-
-
-def _checked_in_json(found: Verification, paid: Compared | None) -> dict[str, Any]:
-    record = {**dataclasses.asdict(found), "statement": repr(found).partition("\n")[0]}
-    return record if paid is None else {**record, "ledger": _in_json(paid)}
 
 
 def _paid(result: Result, where: str) -> Compared:
@@ -99,10 +121,6 @@ def _paid(result: Result, where: str) -> Compared:
         return compared_with_export(result, where)
     with opened(where, READER) as book:
         return book.compared(result)
-
-
-def _in_json(paid: Compared) -> dict[str, Any]:
-    return {"ok": not paid.faults, "wrong": list(paid.faults), "shown": "" if paid.faults else paid.shown}
 
 
 @guarded
@@ -172,3 +190,80 @@ def _value(result: Result) -> Any:
     if not result.private:
         raise InvalidArgumentError(UNMARKED)
     return value
+
+
+# -------------------------------------------------------------------- discriminants
+
+
+@guarded
+def predict(
+    result: Annotated[pathlib.Path, typer.Argument(help="What dpm lda wrote.")],
+    path: options.Data,
+    out: Annotated[pathlib.Path, typer.Option(help="A .csv: the class of each record, and probabilities.")],
+    labels: Annotated[
+        str | None, typer.Option(help="True classes, as in dpm lda: also say how many are classified correctly.")
+    ] = None,
+    units: Annotated[
+        str | None, typer.Option(help="Who each record is of, as in dpm lda: a column of --out, too.")
+    ] = None,
+    array: options.Array = None,
+    columns: options.Columns = None,
+    order: options.Order = None,
+    coordinates: options.Coordinates = None,
+    mask: options.Mask = None,
+    normalize: options.Normalize = False,
+    force: options.Force = False,
+    as_json: options.Json = False,
+) -> None:
+    """Tell the class of records by a saved discriminant. NOT PRIVATE: about records that may be shown."""
+    check_targets(
+        {"--out": out}, force, {"the data": path, "--labels": labels, "--units": units, "the discriminant": result}
+    )
+    if out.suffix.lower() != ".csv":
+        raise InvalidArgumentError(f"--out {out}: the name must end in .csv.")
+    found: Any = load(result)
+    if not hasattr(found, "predict_proba"):
+        raise InvalidDataError(f"{result} holds another result ({found.title}). Give what dpm lda wrote.")
+    checked = verify(found)
+    if not checked.ok:
+        complain(f"{result} IS NOT CONSISTENT, do not rely on it: {'; '.join(checked.wrong)}")
+        raise typer.Exit(PROMISE_IMPOSSIBLE)
+    how = How(columns, array, order, coordinates, mask, normalize)
+    given = read(path, repr(found.ball.space), None, how, (units, labels))
+    records, owners = gathered(given, EACH_RECORD if units is None else given.column(units, "--units"))
+    true = None if labels is None else _true_classes(given, labels)
+    told, probabilities = found.predict(records), found.predict_proba(records)
+    score = None if true is None else found.score(records, _refuse_others(true, found, labels))
+    with whole_file(out) as file:
+        table = csv.writer(file, lineterminator="\n")
+        beside = [[]] * len(told) if units is None else [[owner] for owner in np.asarray(owners).tolist()]
+        table.writerow([*([] if units is None else ["unit"]), "class", *(f"p({name})" for name in found.classes)])
+        table.writerows(
+            [*who, name, *map(repr, row)]
+            for who, name, row in zip(beside, told.tolist(), probabilities.tolist(), strict=True)
+        )
+    right = "" if score is None else f", {score:.1%} of them correctly"
+    words = f"{len(told):,} records classified{right} (not private: about these records)\n  written      {out}"
+    say_answer({"records": len(told), "score": score, "written": str(out)}, as_json, words)
+
+
+def _refuse_others(true: Array, found: Any, labels: str | None) -> Array:
+    """Return labels if all of them are classes of a discriminant, or say how many are not."""
+    written = set(map(str, found.classes))
+    others = [label for label in plain_labels(true) if label not in found.classes and str(label) not in written]
+    if others:
+        names = ", ".join(map(str, found.classes[:_MOST_NAMED])) + (", ..." if len(found.classes) > _MOST_NAMED else "")
+        raise InvalidDataError(
+            f"--labels {labels}: {len(others):,} of {len(true):,} are none of the classes ({names}), such as "
+            f"{shown(others[0])}. Give the column of the true classes, spelled as in --classes."
+        )
+    return true
+
+
+def _true_classes(given: Given, labels: str) -> Array:
+    """Return the class of every record, whether its column is read along or at once."""
+    column = given.column(labels, "--labels")
+    if not (isinstance(column, str) and isinstance(given.records, Source)):
+        return np.asarray(column)
+    pieces = given.records.bound(given.space, None, column)
+    return np.concatenate([np.asarray(block.labels) for piece in pieces for block in piece.blocks()])
