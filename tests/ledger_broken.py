@@ -51,11 +51,9 @@ def looks_before_it_locks():
     settle, after = Settling.settle, Standing.after
 
     def wrong(self, order, work):
-        found = self._ledger.store.read(
-            lambda reader: standing_of(reader, self._ledger.id, self._name, self._principal)
-        )
+        found = self._ledger.store.read(lambda reader: standing_of(reader, self._ledger.id, self.name, self.principal))
         if self.known(order) is None:
-            after(found, order.privacy, self._name, self._principal)
+            after(found, order.privacy, self.name, self.principal)
         return settle(self, order, work)
 
     def unchecked(self, promise, population, principal):

@@ -484,7 +484,7 @@ def drawn_again_after_a_crash(monkeypatch):
     def start(self, writer, spend, token):
         if ended(writer, spend):
             return False
-        writer.append("started", self._name, None, spend=spend.seq, token=token)
+        writer.append("started", self.name, None, spend=spend.seq, token=token)
         return True
 
     monkeypatch.setattr(settling, "_was_begun", ended)

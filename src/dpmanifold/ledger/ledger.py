@@ -66,6 +66,8 @@ class Ledger(Closable):
     Attributes
     ----------
     id : the ledger's own, which every hash and every receipt has
+    where : the path or the address it was opened with
+    name : the path or the address, without a password
     principal : who spends
     witness : its witness, a file with a `path`
     secret : the path of its key
@@ -93,6 +95,7 @@ class Ledger(Closable):
         self.principal = self._principal(principal)
         self._places = Places.of(where, witness, secret)
         self.store = store_of(self._places)
+        self.where, self.name = self._places.where, self.store.name
         with closed_if_it_fails(self.store):
             self._open(reconcile)
 
@@ -164,16 +167,6 @@ class Ledger(Closable):
     @staticmethod
     def _principal(given: str | None) -> str:
         return checked_name(_login() if given is None else given, "principal")
-
-    @property
-    def where(self) -> str:
-        """The path or the address it was opened with."""
-        return self._places.where
-
-    @property
-    def name(self) -> str:
-        """The path or the address, without a password."""
-        return self.store.name
 
     def population(self, name: str, cap: Promise | None = None, unit: str | None = None) -> Population:
         """Open a population, or make it.

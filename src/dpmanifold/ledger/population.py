@@ -80,30 +80,11 @@ class Population(Settling):
 
     Attributes
     ----------
+    ledger : the id of the ledger that keeps it
     name : of the population
     unit : who is protected, such as "participant"; "record" where every record is a unit of its own
     principal : in whose name it spends
     """
-
-    @property
-    def ledger(self) -> str:
-        """The id of the ledger that keeps it."""
-        return self._ledger.id
-
-    @property
-    def name(self) -> str:
-        """The population's name."""
-        return self._name
-
-    @property
-    def unit(self) -> str:
-        """Who is protected; "record" where every record is a unit of its own."""
-        return self._unit
-
-    @property
-    def principal(self) -> str:
-        """Who spends."""
-        return self._principal
 
     @property
     def cap(self) -> Promise:
@@ -138,17 +119,17 @@ class Population(Settling):
 
     def marked(self, content: Callable[[], Iterable[bytes]], facts: Mapping[str, Any]) -> Mark:
         """Return what the ledger knows data by; new ones are registered in the transaction of the first spend."""
-        if facts["unit"] == RECORD != self._unit:
+        if facts["unit"] == RECORD != self.unit:
             raise InvalidArgumentError(
                 "`units` must not be EACH_RECORD here: population {population!r} protects each {protected}, who "
                 "may have several records. Give one id per record. If nobody has two records, say so by "
                 "registering them by name, and give what is registered: population.register(name, X, ball, "
                 "units=EACH_RECORD) as X; or dpm ledger register, and --dataset. Nothing was spent.",
-                population=Public(self._name),
-                protected=Public(self._unit),
+                population=Public(self.name),
+                protected=Public(self.unit),
             )
         marks = self._marks(content)
-        found = self._ledger.store.read(lambda reader: found_set(reader, self._name, marks, facts, None))
+        found = self._ledger.store.read(lambda reader: found_set(reader, self.name, marks, facts, None))
         if found is not None:
             return Mark(found.id, marks.records)
         return Mark(first_id(marks, facts), marks.records, {"marks": marks, "facts": dict(facts)})
@@ -223,7 +204,7 @@ class Population(Settling):
 
     def datasets(self) -> list[DataSet]:
         """Return the data sets that were registered, every version, in order."""
-        return self._ledger.store.read(lambda reader: versions_of(reader, self._name))
+        return self._ledger.store.read(lambda reader: versions_of(reader, self.name))
 
     def registered_as(
         self,
@@ -236,16 +217,16 @@ class Population(Settling):
         marks = self._marks(content)
         asked = (marks, facts, name, about)
         self.refuse_shared(str(facts["unit"]), marks.records)
-        found = self._ledger.store.read(lambda reader: found_set(reader, self._name, *asked))
+        found = self._ledger.store.read(lambda reader: found_set(reader, self.name, *asked))
         if found is not None:
             return found
-        return self._ledger.change(lambda writer: registered(writer, self._name, self._principal, *asked))
+        return self._ledger.change(lambda writer: registered(writer, self.name, self.principal, *asked))
 
     def registered_elsewhere(self, records: str) -> list[str]:
         """Return the other populations with which the same records are registered, by the mark of the records."""
         found = self._ledger.store.read(lambda reader: reader.starting("dataset:"))
         others = (one.population for one in found if one.facts.get("records") == records)
-        return [name for name in dict.fromkeys(others) if name != self._name]
+        return [name for name in dict.fromkeys(others) if name != self.name]
 
     def refuse_shared(self, unit: str, records: str) -> None:
         """Refuse registered records as units of their own where they are registered with ids as well.
@@ -255,7 +236,7 @@ class Population(Settling):
         unit : what a unit of the data is
         records : the mark of the records, whoever owns them
         """
-        if unit != RECORD or self._unit == RECORD:
+        if unit != RECORD or self.unit == RECORD:
             return
         known = (one for one in self.datasets() if one.records == records and one.unit != RECORD)
         with_ids = next(known, None)
@@ -264,8 +245,8 @@ class Population(Settling):
                 "`units` must not be EACH_RECORD: the same records are registered with ids, as {id}, and "
                 "population {population!r} protects each {protected}. Give the ids. Nothing was spent.",
                 id=Public(with_ids.id),
-                population=Public(self._name),
-                protected=Public(self._unit),
+                population=Public(self.name),
+                protected=Public(self.unit),
             )
 
     def _marks(self, content: Callable[[], Iterable[bytes]]) -> Marks:
@@ -289,7 +270,7 @@ class Population(Settling):
         words = checked_text(reason, "reason")
 
         def change(writer: Writer) -> None:
-            was = standing_of(writer, self._ledger.id, self._name, self._principal).cap
+            was = standing_of(writer, self._ledger.id, self.name, self.principal).cap
             if type(new) is not type(was):
                 raise InvalidArgumentError(
                     "cap must be of the kind of the present one, {was}, got {new}.", was=Public(was), new=Public(new)
@@ -301,12 +282,12 @@ class Population(Settling):
                 )
             writer.append(
                 "cap",
-                self._name,
+                self.name,
                 None,
                 cap=promise_to_body(new),
                 was=promise_to_body(was),
                 reason=words,
-                principal=self._principal,
+                principal=self.principal,
             )
 
         self._ledger.change(change)
@@ -329,7 +310,7 @@ class Population(Settling):
         words = checked_text(reason, "reason") if reason else ""
 
         def change(writer: Writer) -> None:
-            cap = standing_of(writer, self._ledger.id, self._name, self._principal).cap
+            cap = standing_of(writer, self._ledger.id, self.name, self.principal).cap
             if type(amount) is not type(cap):
                 raise InvalidArgumentError(
                     "promise must be of the kind of the cap, {cap}, got {amount}.",
@@ -338,12 +319,12 @@ class Population(Settling):
                 )
             writer.append(
                 "grant",
-                self._name,
+                self.name,
                 None,
                 principal=who,
                 privacy=promise_to_body(amount),
                 reason=words,
-                by=self._principal,
+                by=self.principal,
             )
 
         self._ledger.change(change)
@@ -352,25 +333,25 @@ class Population(Settling):
         """Return the grants, one for each principal who has one."""
 
         def look(reader: Reader) -> list[Grant]:
-            people = [entry.facts["principal"] for entry in reader.subjects(self._name, "grant")]
-            return [Grant.of(who, standing_of(reader, self._ledger.id, self._name, who)) for who in people]
+            people = [entry.facts["principal"] for entry in reader.subjects(self.name, "grant")]
+            return [Grant.of(who, standing_of(reader, self._ledger.id, self.name, who)) for who in people]
 
         return self._ledger.store.read(look)
 
     def as_principal(self, name: str) -> Population:
         """Return the same population for another principal."""
-        return Population(self._ledger, self._name, self._unit, checked_name(name, "principal"))
+        return Population(self._ledger, self.name, self.unit, checked_name(name, "principal"))
 
     def history(self, *, after: int = 0, limit: int = 100) -> History:
         """Return a page of this population's entries; see :meth:`Ledger.history`."""
-        return self._ledger.history(self._name, after=after, limit=limit)
+        return self._ledger.history(self.name, after=after, limit=limit)
 
     def standing(self) -> Standing:
         """Return how the population stands at this moment, for this principal: exact amounts, from one look."""
-        return self._ledger.store.read(lambda reader: standing_of(reader, self._ledger.id, self._name, self._principal))
+        return self._ledger.store.read(lambda reader: standing_of(reader, self._ledger.id, self.name, self.principal))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Population, (self._ledger, self._name, self._unit, self._principal)
+        return Population, (self._ledger, self.name, self.unit, self.principal)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Population) and self._identity() == other._identity()
@@ -379,10 +360,10 @@ class Population(Settling):
         return hash(self._identity())
 
     def __repr__(self) -> str:
-        return f"Population({self._name!r}, of ledger {self._ledger.name!r}, principal={self._principal!r})"
+        return f"Population({self.name!r}, of ledger {self._ledger.name!r}, principal={self.principal!r})"
 
     def _identity(self) -> tuple[str, str, str]:
-        return self._ledger.id, self._name, self._principal
+        return self._ledger.id, self.name, self.principal
 
 
 def checked_label(value: object, what: str) -> str:

@@ -42,7 +42,8 @@ class Settling(Account):
     """
 
     def __init__(self, ledger: Ledger, name: str, unit: str, principal: str) -> None:
-        self._ledger, self._name, self._unit, self._principal = ledger, name, unit, principal
+        self._ledger, self.ledger = ledger, ledger.id
+        self.name, self.unit, self.principal = name, unit, principal
 
     def settle(self, order: Order, work: Callable[[Receipt], bytes]) -> bytes:
         """Pay for an order and do the work, once; or return what was stored for the same key and request."""
@@ -123,16 +124,16 @@ class Settling(Account):
     def _paid(self, writer: Writer, order: Order) -> tuple[Entry, Promise, bool]:
         """Return the entry that paid for an order, there already or new; the cap; and whether it is still queued."""
         found = self._same(writer, order)
-        standing = standing_of(writer, self._ledger.id, self._name, self._principal)
+        standing = standing_of(writer, self._ledger.id, self.name, self.principal)
         if found is not None:
             return found, standing.cap, not _was_begun(writer, found)
-        cost, total, mine = standing.after(order.privacy, self._name, self._principal)
+        cost, total, mine = standing.after(order.privacy, self.name, self.principal)
         self._register(writer, order)
         spend = writer.append(
             "spend",
-            self._name,
+            self.name,
             self._once(order.key),
-            principal=self._principal,
+            principal=self.principal,
             key=order.key,
             request=order.request_hash,
             label=order.label,
@@ -152,7 +153,7 @@ class Settling(Account):
         for data in order.data:
             if data.new is None:
                 continue
-            found = registered(writer, self._name, self._principal, data.new["marks"], data.new["facts"], None)
+            found = registered(writer, self.name, self.principal, data.new["marks"], data.new["facts"], None)
             if found.id != data.id:
                 raise InvalidArgumentError(
                     f"the data were registered as {found.id} while this was asked. Nothing was spent: ask again."
@@ -165,8 +166,8 @@ class Settling(Account):
             refuse_edited(self._ledger.id, found)
         if found is not None and found.facts["request"] != order.request_hash:
             raise InvalidArgumentError(
-                f"`key` {order.key!r} stands for another request of {self._principal!r} from population "
-                f"{self._name!r}: nothing was spent. Use another key, or ask exactly as before to have the "
+                f"`key` {order.key!r} stands for another request of {self.principal!r} from population "
+                f"{self.name!r}: nothing was spent. Use another key, or ask exactly as before to have the "
                 "stored answer."
             )
         return found
@@ -203,7 +204,7 @@ class Settling(Account):
     def _start(self, writer: Writer, spend: Entry, token: str) -> bool:
         if _was_begun(writer, spend):
             return False
-        writer.append("started", self._name, _started(spend), spend=spend.seq, token=token)
+        writer.append("started", self.name, _started(spend), spend=spend.seq, token=token)
         return True
 
     def _attempt(self, spend: Entry, cap: Promise, key: str, work: Callable[[Receipt], bytes]) -> bytes:
@@ -226,13 +227,13 @@ class Settling(Account):
         if writer.once(_outcome(spend)) is not None:
             return False
         said = {"spend": spend.seq, "sha256": sha256_of_bytes(content), "size": len(content)}
-        entry = writer.append("drawn", self._name, _outcome(spend), **said)
+        entry = writer.append("drawn", self.name, _outcome(spend), **said)
         writer.keep(entry.seq, content)
         return True
 
     def _lose(self, writer: Writer, spend: Entry) -> None:
         if writer.once(_outcome(spend)) is None:
-            writer.append("lost", self._name, _outcome(spend), spend=spend.seq)
+            writer.append("lost", self.name, _outcome(spend), spend=spend.seq)
 
     def _lose_quietly(self, spend: Entry) -> None:
         """Say that nothing came of a spend; where even this fails, whoever asks next will."""
@@ -260,10 +261,10 @@ class Settling(Account):
     def _receipt(self, spend: Entry, cap: Promise) -> Receipt:
         spent = as_promise_up(cap, amount_from_text(spend.facts["spent"]))
         assert spent is not None  # a promise costs more than nothing
-        return Receipt(self._ledger.id, spend.seq, spend.hash, self._name, spent.to_dict())
+        return Receipt(self._ledger.id, spend.seq, spend.hash, self.name, spent.to_dict())
 
     def _once(self, key: str) -> str:
-        return f"key:{self._name}:{self._principal}:{key}"
+        return f"key:{self.name}:{self.principal}:{key}"
 
 
 @contextlib.contextmanager

@@ -152,22 +152,17 @@ class Account(ABC):
 
     Where it is kept, who may spend from it and how it survives a crash are its own affair. What calls rely on is the
     order of things in :meth:`settle`.
+
+    Attributes
+    ----------
+    ledger : the id of the ledger that keeps it
+    name : the population's name
+    unit : who is protected, such as "participant"; "record" where every record is a unit of its own
     """
 
-    @property
-    @abstractmethod
-    def ledger(self) -> str:
-        """The id of the ledger that keeps it."""
-
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """The population's name."""
-
-    @property
-    @abstractmethod
-    def unit(self) -> str:
-        """Who is protected, such as "participant"; "record" where every record is a unit of its own."""
+    ledger: str
+    name: str
+    unit: str
 
     @property
     @abstractmethod
