@@ -72,16 +72,12 @@ class MergedIds(Reticent):
         where : the piece they are in, for messages
         first : the index there of the first one
         """
-        if _is_encoded(units):
-            words, codes = _used(units)
-            return self.add(words, where, first)[codes]
-        whole = _whole_words(units)
-        ids = self._read(units, where, first) if whole is None else whole
+        ids, text, codes = self._read(units, where, first)
         if isinstance(ids, np.ndarray) and ids.size == 0:
             return np.empty(0, dtype=np.int64)
-        store = self._of_kind(whole is not None or isinstance(ids, list), where)
+        store = self._of_kind(text, where)
         try:
-            return store.numbers(ids)  # type: ignore[arg-type]
+            return np.asarray(store.numbers(ids)[codes])  # type: ignore[arg-type]
         except AlikeError:
             texts = ids if isinstance(ids, list) else list(map(str, ids.tolist()))
             _located(lambda: refuse_faults(texts, self._of(where)), first)  # says where, if it is in these alone
@@ -93,14 +89,9 @@ class MergedIds(Reticent):
 
     def find(self, units: object, where: str = "", first: int = 0) -> IntArray:
         """Return the number of each record's id, all of which are known: else the source has changed."""
-        if _is_encoded(units):
-            words, codes = _used(units)
-            return self.find(words, where, first)[codes]
-        whole = _whole_words(units)
-        ids = self._read(units, where, first) if whole is None else whole
-        known, text = len(self), whole is not None or isinstance(ids, list)
+        (ids, text, codes), known = self._read(units, where, first), len(self)
         try:
-            found = self._of_kind(text, where).numbers(ids) if len(ids) else np.empty(0, np.int64)  # type: ignore[arg-type]
+            found = self._of_kind(text, where).numbers(ids)[codes] if len(ids) else np.empty(0, np.int64)  # type: ignore[arg-type]
         except (InvalidArgumentError, AlikeError):
             found = np.array([known])
         if found.size and int(found.max()) >= known:
@@ -158,7 +149,14 @@ class MergedIds(Reticent):
             )
         return self._store
 
-    def _read(self, units: object, where: str, first: int) -> list[str] | Array:
+    def _read(self, units: object, where: str, first: int) -> tuple[list[str] | Array, bool, Any]:
+        """Return distinct ids or all of them, whether they are text, and which of them each record has."""
+        units, codes = _used(units) if _is_encoded(units) else (units, slice(None))
+        whole = _whole_words(units)
+        ids = self._plain(units, where, first) if whole is None else whole
+        return ids, whole is not None or isinstance(ids, list), codes
+
+    def _plain(self, units: object, where: str, first: int) -> list[str] | Array:
         """Return ids as text in a list, or whole numbers in an array, or say what is wrong with them."""
         name = self._of(where)
 

@@ -127,7 +127,7 @@ class Dataset(Source):
         """
         binding = self.bound(space, units, labels)[0].binding
         told = f"records of {space!r} from {listed(binding.names) or 'whole arrays'}"
-        for what, name in (("units", binding.units), ("labels", binding.labels)):
+        for what, name in (("units", binding.reading.units), ("labels", binding.reading.labels)):
             told += "" if name is None else f"; {what} from {name!r}"
         return f"{self._count} ({self._files}): {told}"
 
@@ -237,7 +237,7 @@ class Dataset(Source):
             self._refuse_lengths(reading)
             self._try_out(reading)
             key = None if first.path.suffix.lower() == ".npy" else chosen_key(first.path, self._key)
-            return Binding(reading, () if key is None else (key,), reading.units, reading.labels)
+            return Binding(reading, () if key is None else (key,))
         places = places_of(reading, first.columns, first.path.name)
         if places.kind == COMPLEX:
             raise InvalidArgumentError(
@@ -258,7 +258,7 @@ class Dataset(Source):
         numbers = reading.units is not None and any(
             part.groups is not None and column_of(part, reading.units).kind == "whole" for part in self._parts
         )
-        return Binding(places.reading, tuple(names), reading.units, reading.labels, text, text and numbers)
+        return Binding(places.reading, tuple(names), text, text and numbers)
 
     def _try_out(self, reading: Reading) -> None:
         """Refuse arrays that are no records of the space by their shapes and the kind of their numbers."""

@@ -11,7 +11,7 @@ import math
 import pathlib
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import cast
 
 import numpy as np
@@ -49,24 +49,21 @@ class Binding:
 
     Parameters
     ----------
-    reading : from rows of numbers to records
-    names : the columns that are numbers of a record; none of an array
-    units, labels : the columns, or arrays of an archive, of ids and classes
+    reading : from rows of numbers to records; its units and labels are columns, or arrays of an archive
+    names : the columns that are numbers of a record; of an archive the array
     text : whether ids are text in all files, since they are in one of them
     numbers : whether they are whole numbers in another
     """
 
     reading: Reading
     names: tuple[str, ...] = ()
-    units: str | None = None
-    labels: str | None = None
     text: bool = False
     numbers: bool = False
 
     @property
     def beside(self) -> list[str]:
-        """The columns beside the numbers."""
-        return [name for name in (self.units, self.labels) if name is not None]
+        """The columns beside the numbers: of ids, and of classes."""
+        return [name for name in (self.reading.units, self.reading.labels) if name is not None]
 
 
 @dataclass(frozen=True, repr=False)
@@ -80,7 +77,7 @@ class FilePiece(Piece):
     name : for messages to the curator
     rows : how many records it has, where that is known
     look : whether to ask of its first block if it is written in another way than was said
-    units, labels : of its records, where they stand in an array of their own
+    here : ids and classes of its records, where they stand in arrays of their own
     first : the row of the file that is the first of the piece
     about : roughly how many records it has, where `rows` does not say it
     """
@@ -89,11 +86,10 @@ class FilePiece(Piece):
     binding: Binding
     name: str
     rows: int | None = None
-    look: bool = False
-    units: Array | None = None
-    labels: Array | None = None
+    here: Beside = field(default_factory=Beside)
     first: int = 0
     about: int | None = None
+    look: bool = False
 
     @property
     def path(self) -> pathlib.Path:
@@ -124,21 +120,14 @@ class FilePiece(Piece):
     def _rows(self) -> Iterator[tuple[Array | Lists, list[Entries]]]:
         """Yield rows of numbers, and the columns beside them."""
 
-    def _block(self, values: Array | Lists, beside: list[Entries], done: int) -> Block:
-        part, given = slice(done, done + len(values)), dict(zip(self.binding.beside, beside, strict=True))
+    def _block(self, values: Array | Lists, beside: Sequence[Entries], done: int) -> Block:
+        reading, columns, here = self.binding.reading, iter(beside), self.here.cut(done, done + len(values))
         try:
-            records = self.binding.reading.records(values, self.look and done == 0)
+            records = reading.records(values, self.look and done == 0)
         except InvalidDataError as problem:
             raise in_file(self.name, problem) from None
-        return Block(
-            records,
-            given[self.binding.units] if self.binding.units else None if self.units is None else self.units[part],
-            as_array(given[self.binding.labels])
-            if self.binding.labels
-            else None
-            if self.labels is None
-            else self.labels[part],
-        )
+        units = here.units if reading.units is None else next(columns)
+        return Block(records, units, here.labels if reading.labels is None else as_array(next(columns)))
 
 
 @dataclass(frozen=True, repr=False)
@@ -153,41 +142,30 @@ class TablePiece(FilePiece):
     groups: tuple[int, ...] | None = None
 
     def _rows(self) -> Iterator[tuple[Array | Lists, list[Entries]]]:
-        names, beside = self.binding.names, self.binding.beside
-        table: StreamedTable
-        if self.groups is None:
-            table = CsvTable(self.path)
-            found = table.rows(names, beside)
-        else:
-            table = ParquetTable(self.path)
-            found = table.rows(names, beside, self.groups)
+        table = CsvTable(self.path) if self.groups is None else ParquetTable(self.path, self.groups)
         done = self.first
-        for values, entries in found:
-            for name, column in zip(beside, entries, strict=True):
-                if name == self.binding.units:
-                    table.refuse_missing(column, name, done)
-                    if self.binding.numbers:
-                        self._refuse_respelt(table, column, done)
+        for values, entries in table.rows(self.binding.names, self.binding.beside):
+            if self.binding.reading.units is not None:
+                entries[0] = self._ids(table, entries[0], self.binding.reading.units, done)
+            yield values, entries
             done += len(values)
-            yield (
-                values,
-                [
-                    as_text(column) if self.binding.text and name == self.binding.units else column
-                    for name, column in zip(beside, entries, strict=True)
-                ],
-            )
 
-    def _refuse_respelt(self, table: StreamedTable, column: Entries, done: int) -> None:
-        """Refuse text such as 007 where another file has numbers, of which 7 may be the same person."""
-        place = first_respelt(column)
+    def _ids(self, table: StreamedTable, column: Entries, name: str, done: int) -> Entries:
+        """Return ids as those of all files are, or refuse them where one is missing.
+
+        Text such as 007 is refused where another file has numbers, of which 7 may be the same person.
+        """
+        table.refuse_missing(column, name, done)
+        place = first_respelt(column) if self.binding.numbers else None
         if place is not None:
             raise bad_file(
                 self.path,
                 "{place} has an id in column {units!r} that is a whole number in another form, and others have "
                 'numbers: 7 and "07" may be one person or two. Write ids in one way.',
                 place=Public(table.place(done + place)),
-                units=self.binding.units,
+                units=name,
             )
+        return as_text(column) if self.binding.text else column
 
 
 @dataclass(frozen=True, repr=False)
@@ -202,26 +180,20 @@ class ArrayPiece(FilePiece):
     key: str | None = None
 
     def _rows(self) -> Iterator[tuple[Array, list[Entries]]]:
-        rows = slice(self.first, self.first + (self.rows or 0))
-        keys = [self.key, *self.binding.beside]
-        done = self.first
-        for values, *beside in array_blocks(self.path, keys, rows, _BLOCK_NUMBERS):
+        rows, done = slice(self.first, self.first + (self.rows or 0)), self.first
+        for values, *beside in array_blocks(self.path, [self.key, *self.binding.beside], rows, _BLOCK_NUMBERS):
             entries = [_entries(column) for column in beside]
-            if self.binding.units:
-                self._refuse_missing(entries[0], self.binding.units, done)
-            done += len(values)
+            missing = None if self.binding.reading.units is None else first_missing(entries[0])
+            if missing is not None:
+                raise bad_file(
+                    self.path,
+                    "array {name!r} has nothing, or a word such as NA or None, at index {done}, and a record belongs "
+                    "to somebody. Fill it in, or drop the record.",
+                    name=self.binding.reading.units,
+                    done=Public(done + missing),
+                )
             yield values, entries
-
-    def _refuse_missing(self, column: Entries, name: str, done: int) -> None:
-        missing = first_missing(column)
-        if missing is not None:
-            raise bad_file(
-                self.path,
-                "array {name!r} has nothing, or a word such as NA or None, at index {done}, and a record belongs "
-                "to somebody. Fill it in, or drop the record.",
-                name=name,
-                done=Public(done + missing),
-            )
+            done += len(values)
 
 
 def _entries(stored: Array) -> Entries:
@@ -307,16 +279,9 @@ def opened_part(path: pathlib.Path, key: str | None) -> Part:
         return Part(stamp, header=header, keys=tuple(name for name in keys if name != taken))
     table = cast(StreamedTable, open_file(path))
     if isinstance(table, ParquetTable):
-        columns = tuple(_parquet_column(table, name) for name in table.names)
-        return Part(stamp, columns, groups=tuple(table.group_rows))
+        return Part(stamp, tuple(map(table.column_named, table.names)), groups=tuple(table.group_rows))
     columns = tuple(Column(name, "number") for name in table.names)
     return Part(stamp, columns, about=cast(CsvTable, table).about())
-
-
-def _parquet_column(table: ParquetTable, name: str) -> Column:
-    """Return what is known of a column: lists are numbers, as many as they are long."""
-    kind = table.kind(name)
-    return Column(name, "number", table.list_width(name)) if kind == "lists" else Column(name, kind)
 
 
 def column_of(part: Part, name: str) -> Column:
@@ -339,9 +304,7 @@ def pieces_of(part: Part, binding: Binding, beside: Beside, done: int) -> Iterat
         for start in range(0, max(1, rows), max(1, step)):
             stop = min(start + step, rows)
             here = beside.cut(done + start, done + stop)
-            yield ArrayPiece(
-                part.stamp, binding, name, stop - start, False, here.units, here.labels, start, key=keys[0]
-            )
+            yield ArrayPiece(part.stamp, binding, name, stop - start, here, start, key=keys[0])
         return
     if part.groups is None:
         yield TablePiece(part.stamp, binding, name, about=part.about)
@@ -351,5 +314,5 @@ def pieces_of(part: Part, binding: Binding, beside: Beside, done: int) -> Iterat
     for groups in groups_in_pieces(part.groups, max(1, _PIECE_NUMBERS // max(1, width))):
         rows = sum(part.groups[group] for group in groups)
         here = beside.cut(done + first, done + first + rows)
-        yield TablePiece(part.stamp, binding, name, rows, False, here.units, here.labels, first, groups=groups)
+        yield TablePiece(part.stamp, binding, name, rows, here, first, groups=groups)
         first += rows

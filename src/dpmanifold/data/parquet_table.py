@@ -17,6 +17,7 @@ from dpmanifold._check import FloatArray
 from dpmanifold.data._files import bad_file
 from dpmanifold.data.tables import (
     MOST_COLUMNS,
+    Column,
     Entries,
     Lists,
     StreamedTable,
@@ -37,11 +38,14 @@ _LONGEST_FOOTER = 2**26
 
 
 class ParquetTable(StreamedTable):
-    """A Parquet file, read by pyarrow in batches of rows. `group_rows` are the numbers of rows of its row groups."""
+    """A Parquet file, read by pyarrow in batches of rows; with `groups`, those of some row groups alone.
+
+    `group_rows` are the numbers of rows of its row groups.
+    """
 
     suffixes = (".parquet",)
 
-    def __init__(self, path: pathlib.Path) -> None:
+    def __init__(self, path: pathlib.Path, groups: Sequence[int] | None = None) -> None:
         super().__init__(path)
         self._refuse_footer()
         try:
@@ -51,13 +55,12 @@ class ParquetTable(StreamedTable):
                 self.group_rows = [found.row_group(group).num_rows for group in range(found.num_row_groups)]
         except (pa.ArrowException, OSError, ValueError):
             raise bad_file(path, "it is damaged, incomplete or not Parquet. Write it again.") from None
+        self._groups = list(range(len(self.group_rows)) if groups is None else groups)
         self.names = list(self._schema.names)
         self._types = {field.name: field.type for field in self._schema}
         self.refuse_width()
 
-    def rows(
-        self, names: Sequence[str] | None, beside: Sequence[str] = (), groups: Sequence[int] | None = None
-    ) -> Iterator[TableRows]:
+    def rows(self, names: Sequence[str] | None, beside: Sequence[str] = ()) -> Iterator[TableRows]:
         """Yield rows, of all row groups or of some; a column of lists gives as many numbers as they are long."""
         names = [self.names[place] for place in self._positions(names)]
         self._positions(beside)
@@ -75,8 +78,7 @@ class ParquetTable(StreamedTable):
                     "column {name!r} is of a type that is not numbers. Choose others with `columns=`.",
                     name=name,
                 )
-        chosen = range(len(self.group_rows)) if groups is None else groups
-        for batch in self._batches(list(dict.fromkeys([*names, *beside])), list(chosen)):
+        for batch in self._batches(list(dict.fromkeys([*names, *beside])), self._groups):
             values: FloatArray | Lists = np.empty((batch.num_rows, 0))
             if lists:
                 values = _lists(batch.column(lists[0]), self.list_width(lists[0]))
@@ -91,6 +93,11 @@ class ParquetTable(StreamedTable):
     def kind(self, name: str) -> str:
         """Return in a word what a column holds: "whole", "number", "text", "object", "lists" or "something else"."""
         return _kind(self._types[name])
+
+    def column_named(self, name: str) -> Column:
+        """Return what is known of a column: lists are numbers, as many as they are long."""
+        kind = self.kind(name)
+        return Column(name, "number", self.list_width(name)) if kind == "lists" else Column(name, kind)
 
     def list_width(self, name: str) -> int:
         """Return how many numbers the lists of a column hold by its type, 0 where that does not say it.
