@@ -90,7 +90,7 @@ def resume(service, name="plain"):
 
 
 def row_of(service, view):
-    return attempts.row_of(service, view.id)
+    return service.database.by_id(tables.releases, view.id)
 
 
 def has_state(service, view, *states):
@@ -313,7 +313,7 @@ def test_what_the_ledger_knows_nothing_of_is_lost_and_not_paid_for(service, crew
     with service.database.writing() as connection:
         connection.execute(tables.releases.insert(), forged)
     crew.start()
-    until(lambda: attempts.row_of(service, "forged").state == "lost")
+    until(lambda: service.database.by_id(tables.releases, "forged").state == "lost")
     resume(service)
     until(has_state(service, view, "released", "lost"))
     assert service.ledger.population("cohort").spent == spent

@@ -5,7 +5,7 @@ import pytest
 
 from dpmanifold import GDP
 from dpmanifold.ledger import Ledger
-from dpmanifold.service import attempts
+from dpmanifold.service import tables
 from dpmanifold.service.backup import backup
 from dpmanifold.service.checks import FAIL, findings
 from dpmanifold.service.questions import Question
@@ -50,7 +50,7 @@ def test_a_service_on_a_server_does_the_same(service, tmp_path):
         until(lambda: ada.release(released.id).reported)
         crew.flag("open", "60")
         slow = ada.ask("cohort/dti", MEAN, "two")
-        until(lambda: attempts.row_of(service, slow.id).state == "lost")
+        until(lambda: service.database.by_id(tables.releases, slow.id).state == "lost")
         assert not [one for one in findings(service.settings) if one.state == FAIL]
         found = backup(service.settings, tmp_path / "copy")
     finally:

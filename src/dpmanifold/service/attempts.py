@@ -17,7 +17,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from sqlalchemy import Row, select, update
+from sqlalchemy import Row, update
 
 from dpmanifold import plots
 from dpmanifold.errors import InvalidArgumentError, LedgerError, ReleaseLostError
@@ -61,7 +61,7 @@ def attempt(service: Service, release: str, ready: Callable[[], object]) -> None
     release : its id
     ready : called when the work is over, before the wait for the end of the slot
     """
-    row = row_of(service, release)
+    row = service.database.by_id(tables.releases, release)
     due = tables.moment(row.due).timestamp()
     asked = asked_before(service, row, lambda: canonical.open_folder(folder_of(service, row.population, row.dataset)))
 
@@ -105,7 +105,7 @@ def _disarm() -> None:
 
 def dress(service: Service, release: str) -> None:
     """Make the picture and the report of a release that came out."""
-    answer = answer_from_bytes(row_of(service, release).result)
+    answer = answer_from_bytes(service.database.by_id(tables.releases, release).result)
     made: dict[str, bytes] = {}
     for name, make in (("report", report_of), ("picture", picture_of)):
         with contextlib.suppress(Exception):  # one can be there without the other
@@ -120,12 +120,6 @@ def status_of(service: Service, row: Row[Any]) -> str | None:
         return population_named(service, row.population).as_principal(row.account).status(row.key)
     except NotFound:  # a ledger that was put back may not even have its population
         return None
-
-
-def row_of(service: Service, release: str) -> Row[Any]:
-    """Return the row of a release."""
-    row: Row[Any] = service.database.row(select(tables.releases).where(tables.releases.c.id == release))
-    return row
 
 
 def _told(service: Service, release: str, notice: Notice) -> None:

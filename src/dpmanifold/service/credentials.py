@@ -142,9 +142,15 @@ class Tokens:
         label : what to call it, at most 100 characters
         days : how long it lasts, 1 to 366
         """
+        if type(days) is not int or not 1 <= days <= LONGEST:
+            raise InvalidArgumentError(f"days must be a whole number from 1 to {LONGEST}, got {shown(days)}.")
+        if not isinstance(label, str) or not label.strip() or len(label) > _LABEL or not label.isprintable():
+            raise InvalidArgumentError(
+                f"label must be a text of 1 to {_LABEL} characters without line breaks, got {shown(label)}."
+            )
         secret, time = "dpm_" + secrets.token_urlsafe(32), tables.now()
-        expires = tables.later(time, 86400 * _checked_days(days))
-        view = TokenView(secrets.token_hex(8), _checked_label(label), time, expires, None)
+        expires = tables.later(time, 86400 * days)
+        view = TokenView(secrets.token_hex(8), label.strip(), time, expires, None)
         with self.database.writing() as connection:
             if not _is_open(connection, actor):
                 raise NotFound
@@ -184,20 +190,6 @@ class Tokens:
         columns = [tokens.c.id, tokens.c.label, tokens.c.created, tokens.c.expires, tokens.c.revoked]
         asked = select(*columns).where(tokens.c.account == actor.name).order_by(tokens.c.created.desc(), tokens.c.id)
         return [TokenView(*row) for row in self.database.rows(asked)]
-
-
-def _checked_days(value: object) -> int:
-    if type(value) is not int or not 1 <= value <= LONGEST:
-        raise InvalidArgumentError(f"days must be a whole number from 1 to {LONGEST}, got {shown(value)}.")
-    return value
-
-
-def _checked_label(value: object) -> str:
-    if not isinstance(value, str) or not value.strip() or len(value) > _LABEL or not value.isprintable():
-        raise InvalidArgumentError(
-            f"label must be a text of 1 to {_LABEL} characters without line breaks, got {shown(value)}."
-        )
-    return value.strip()
 
 
 def _is_open(connection: Connection, actor: Actor) -> bool:

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any, final
 
-from sqlalchemy import Connection, Executable, inspect, select
+from sqlalchemy import Connection, Executable, Table, inspect, select
 from sqlalchemy.exc import InterfaceError, InternalError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
@@ -99,6 +99,10 @@ class Database(Closable):
         """Return the row of a query that has at most one; None where it has none."""
         with self.reading() as connection:
             return connection.execute(query).one_or_none()
+
+    def by_id(self, table: Table, id: str) -> Any:
+        """Return the row of a table that has an id; None where there is none."""
+        return self.row(select(table).where(table.c.id == id))
 
     def value(self, query: Executable) -> Any:
         """Return the first value of a query; None where it has no row."""

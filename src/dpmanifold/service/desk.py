@@ -265,9 +265,8 @@ class Desk(Stewardship):
 
     def array(self, release: str) -> bytes:
         """Return the released value as a .npy file, where an array can hold it."""
-        answer = self.answer(release)
-        value = answer.number_or_array if isinstance(answer, Result) else None
-        if value is None or isinstance(value, Ball):
+        value = array_in(self.answer(release))
+        if value is None:
             raise NotFound
         file = io.BytesIO()
         np.save(file, np.asarray(value), allow_pickle=False)
@@ -288,16 +287,13 @@ class Desk(Stewardship):
         whose = self.population_seen(population)
         page = whose.history(after=after, limit=max(1, min(limit, 1000)))
         cap = whose.cap
-        rows = self._rows_by_key(population, {line.key for line in page.releases})
+        mine = tables.releases.c
+        columns: tuple[Any, ...] = (mine.id, mine.account, mine.key, mine.state, mine.publishes)
+        known = (mine.population == population) & mine.key.in_({line.key for line in page.releases})
+        rows = {(row.account, row.key): row for row in self.service.database.rows(select(*columns).where(known))}
         lines = [self._line(line, rows, cap_shares=(share_of(cap, line.cost), share_of(cap, line.spent)))
                  for line in page.releases]  # fmt: skip
         return HistoryView(population, cap.to_dict(), in_words(cap), lines, page.next)
-
-    def _rows_by_key(self, population: str, keys: set[str]) -> dict[tuple[str, str], Row[Any]]:
-        mine = tables.releases.c
-        columns: tuple[Any, ...] = (mine.id, mine.account, mine.key, mine.state, mine.publishes)
-        wanted = select(*columns).where((mine.population == population) & mine.key.in_(keys))
-        return {(row.account, row.key): row for row in self.service.database.rows(wanted)}
 
     def _line(self, line: Line, rows: Mapping[tuple[str, str], Row[Any]], cap_shares: tuple[float, float]) -> LineView:
         row = rows.get((line.principal, line.key))
@@ -339,6 +335,12 @@ def _amounts(standing: Standing, amount: Amount, name: str) -> dict[str, Any]:
     found = as_promise_down(standing.cap, amount)
     return {name: None if found is None else found.to_dict(),
             f"{name}_words": NOTHING if found is None else in_words(found, up=False)}  # fmt: skip
+
+
+def array_in(answer: Any) -> Any:
+    """Return the released value of an answer, where an array can hold it; None for any other."""
+    value = answer.number_or_array if isinstance(answer, Result) else None
+    return None if isinstance(value, Ball) else value
 
 
 def how_many(left: Amount, cost: Amount) -> int:

@@ -119,8 +119,10 @@ class Forecasts:
 
         def make() -> dict[str, Any]:
             promise = needed_promise(error, data.n, ball, type(privacy), delta=delta, estimand=estimand)
-            people = needed_units(error, ball, privacy, estimand=estimand)
-            return {"needed_units": people, "needed_promise": promise.to_dict()}
+            return {
+                "needed_units": needed_units(error, ball, privacy, estimand=estimand),
+                "needed_promise": promise.to_dict(),
+            }
 
         key = ["needed", error, data.n, ball_to_dict(ball), promise_to_json(privacy), estimand]
         return self._once(key, make)

@@ -137,7 +137,7 @@ def asking(service: Service, who: str, ref: Ref, question: Question, opener: Ope
 
 def _released(service: Service, who: str, release: str) -> Release:
     """Return an analyst's own release that a question names."""
-    found = service.database.row(select(tables.releases).where(tables.releases.c.id == release))
+    found = service.database.by_id(tables.releases, release)
     if found is None or found.account != who or found.state != "released" or found.publishes > tables.now():
         raise NotFound
     answer = answer_from_bytes(found.result)

@@ -74,7 +74,7 @@ def registered(service: Service, registration: str, reader: Reader) -> None:
     registration : its id
     reader : knows the formats of files
     """
-    row = _row(service, registration)
+    row = service.database.by_id(tables.registrations, registration)
     request = json.loads(row.request)
     notes: list[Message] = []
     redaction = Redaction(request)
@@ -94,19 +94,22 @@ def registered(service: Service, registration: str, reader: Reader) -> None:
         refused(service, registration, Message("There is not enough memory for these records."))
     except Exception as problem:
         kept = write_notice(service.settings.vault, f"registration-{registration}", traceback.format_exc())
-        said = Message(
-            "They cannot be read: an unexpected {kind}. The operator finds more in the vault, {kept}.",
-            kind=Public(type(problem).__name__),
-            kept=Public(kept),
+        refused(
+            service,
+            registration,
+            Message(
+                "They cannot be read: an unexpected {kind}. The operator finds more in the vault, {kept}.",
+                kind=Public(type(problem).__name__),
+                kept=Public(kept),
+            ),
         )
-        refused(service, registration, said)
     else:
         _end(service, row, "done", [Message("Registered as {dataset}.", dataset=Public(dataset)), *notes], dataset)
 
 
 def refused(service: Service, registration: str, *message: Message) -> None:
     """Say that a registration came to nothing, and to stewards why."""
-    _end(service, _row(service, registration), "refused", message, None)
+    _end(service, service.database.by_id(tables.registrations, registration), "refused", message, None)
 
 
 def begun(service: Service) -> str | None:
@@ -250,12 +253,6 @@ def _beside(staging: Staging, text: object, name: str, redaction: Redaction) -> 
 
 
 # -------------------------------------------------------------------- rows
-
-
-def _row(service: Service, registration: str) -> Row[Any]:
-    wanted = tables.registrations.c.id == registration
-    row: Row[Any] = service.database.row(select(tables.registrations).where(wanted))
-    return row
 
 
 def _told(notice: Notice) -> Message:

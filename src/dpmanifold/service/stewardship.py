@@ -140,7 +140,7 @@ class Stewardship(Person):
     def registration(self, registration: str) -> RegistrationView:
         """Return one registration."""
         self.require(STEWARD)
-        row = self.service.database.row(select(tables.registrations).where(tables.registrations.c.id == registration))
+        row = self.service.database.by_id(tables.registrations, registration)
         if row is None:
             raise NotFound
         return _registration(row)

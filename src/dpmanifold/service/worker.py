@@ -172,7 +172,7 @@ class Worker:
 
     def _postpone(self, row: Row[Any]) -> None:
         """Give a release another slot, as long as one is now: a steward may have made it longer."""
-        seconds = asked_before(self.service, attempts.row_of(self.service, row.id)).seconds(self.service)
+        seconds = asked_before(self.service, self.service.database.by_id(tables.releases, row.id)).seconds(self.service)
         schedule(self.service, row.id, seconds, anew=True)
         log("release postponed", what="release", process="worker")
 

@@ -8,8 +8,8 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from dpmanifold.ball import Ball
 from dpmanifold.result import Result
+from dpmanifold.service.desk import array_in
 from dpmanifold.service.person import ANALYST
 from dpmanifold.service.views import DataSetView, PriceView
 from dpmanifold.service.web.answers import as_json, document, download, picture
@@ -76,7 +76,7 @@ def release(request: Request) -> Response:
     wait = max(1, min(_LONGEST_WAIT, math.ceil(found.seconds or 1.0)))
     return show(
         request, "release.html", title=f"{found.title} of {found.ref}", release=found, answers=_facts(answer),
-        chosen=option_words(found.statistic, found.options), as_array=_is_array(answer),
+        chosen=option_words(found.statistic, found.options), as_array=array_in(answer) is not None,
         refresh=wait if found.state == "pending" else None,
     )  # fmt: skip
 
@@ -85,11 +85,6 @@ def _facts(answer: Any) -> list[tuple[str, list[tuple[str, str]]]]:
     """Return what an answer says, by class where there are classes."""
     by_class = {"": answer} if isinstance(answer, Result) else answer or {}
     return [(str(name), one.facts()) for name, one in by_class.items()]
-
-
-def _is_array(answer: Any) -> bool:
-    value = answer.number_or_array if isinstance(answer, Result) else None
-    return value is not None and not isinstance(value, Ball)
 
 
 def state(request: Request) -> Response:

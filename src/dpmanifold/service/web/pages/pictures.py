@@ -37,12 +37,6 @@ def synthetic() -> tuple[tuple[float, float], ...]:
     return tuple((float(x), float(y)) for x, y in points / np.maximum(1.0, lengths / 0.98))
 
 
-def middle() -> tuple[float, float]:
-    """Return the mean of the made-up points."""
-    x, y = np.mean(synthetic(), axis=0)
-    return float(x), float(y)
-
-
 def disc(share: float | None) -> Markup:
     """Draw the ball's edge, made-up points, their mean, and a disc of the expected error about it.
 
@@ -50,7 +44,7 @@ def disc(share: float | None) -> Markup:
     ----------
     share : the expected error as a share of the radius; None where none is stated
     """
-    x, y = middle()
+    x, y = np.mean(synthetic(), axis=0)
     points = "".join(
         f'<circle class="point" cx="{BALL * a:.1f}" cy="{-BALL * b:.1f}" r="1.7"/>' for a, b in synthetic()
     )

@@ -75,7 +75,9 @@ def request_of(fields: Mapping[str, str]) -> dict[str, Any]:
         found["labels"] = typed["labels"]
         found["labels_public"] = typed.get("labels_public") == "yes"
         if "classes" in typed:
-            found["classes"] = _classes(typed["classes"])
+            text = typed["classes"]
+            # A range such as 0..9 is for the reader of records to spell out.
+            found["classes"] = text if ".." in text else [name.strip() for name in text.split(",") if name.strip()]
     if "covariate" in typed:
         found |= {"covariate": typed["covariate"], "covariate_public": typed.get("covariate_public") == "yes"}
         found["covariate_range"] = _range(typed)
@@ -106,11 +108,6 @@ def _typed(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else ""
     return ",".join(map(_typed, value)) if isinstance(value, list) else str(value)
-
-
-def _classes(text: str) -> str | list[str]:
-    """Return the classes one by one; a range such as 0..9 is for the reader of records to spell out."""
-    return text if ".." in text else [name.strip() for name in text.split(",") if name.strip()]
 
 
 def _range(typed: Mapping[str, str]) -> list[float]:
