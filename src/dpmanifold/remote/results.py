@@ -67,17 +67,23 @@ def faults(answer: Any, expected: Expected) -> list[str]:
     if found:
         return found
     releases: list[Release] = [one for result in results for one in result.released]
-    if not all(result.private for result in results) or any(first_ball(one).simulated for one in releases):
-        found.append("the answer says itself that it is not private")
-    if any(one.privacy != expected.privacy for one in releases):
-        found.append(f"{expected.privacy} was asked for, and the answer promises {releases[0].privacy}")
-    if any(one.statistic not in expected.query.releases for one in releases):
-        found.append(f"a {name} was asked for, and the answer is a {releases[0].statistic}")
-    found += _option_faults(answer, releases, expected)
-    found += _number_faults(answer, releases, expected)
-    if expected.ball is not None and not all(same_place(first_ball(one), expected.ball) for one in releases):
-        found.append("the answer is of another ball than was asked")
-    return found + _receipt_faults(releases, expected)
+    balls, public = list(map(first_ball, releases)), expected.ball
+    wrong = {
+        "the answer says itself that it is not private": not all(result.private for result in results)
+        or any(ball.simulated for ball in balls),
+        f"{expected.privacy} was asked for, and the answer promises {releases[0].privacy}": any(
+            one.privacy != expected.privacy for one in releases
+        ),
+        f"a {name} was asked for, and the answer is a {releases[0].statistic}": any(
+            one.statistic not in expected.query.releases for one in releases
+        ),
+        **_option_faults(answer, releases, expected),
+        **_number_faults(answer, releases, expected),
+        "the answer is of another ball than was asked": public is not None
+        and not all(same_place(ball, public) for ball in balls),
+        **_receipt_faults(releases, expected),
+    }
+    return [words for words, holds in wrong.items() if holds]
 
 
 def first_ball(release: Release) -> Ball:
@@ -92,56 +98,59 @@ def same_place(one: Ball, two: Ball) -> bool:
     return one.space == two.space and one.radius == two.radius and np.array_equal(one.center, two.center)
 
 
-def _option_faults(answer: Any, releases: list[Release], expected: Expected) -> list[str]:
-    """Return options that were asked and that the answer shows not to be taken."""
-    found, said = [], expected.options
-    if "level" in said and getattr(answer, "level", said["level"]) != said["level"]:
-        found.append(f"level {said['level']} was asked for, and the answer has {answer.level}")
-    if "count" in said and getattr(answer, "count", said["count"]) > said["count"]:
-        found.append(f"{said['count']} components were asked for, and the answer has {answer.count}")
-    mechanism = said.get("mechanism", "auto")
-    if mechanism != "auto" and not any(mechanism == step.mechanism for one in releases for step in _steps(one)):
-        found.append(f"mechanism {mechanism} was asked for, and the answer is of {releases[0].mechanism}")
-    if expected.query in (MEAN_QUERY, CLASS_MEANS) and mechanism == "auto" and not releases[0].ball.space.is_flat:
-        wanted = said.get("estimand") or _FRECHET
-        if any(one.estimand != wanted for one in releases):
-            found.append(f"the {wanted} mean was asked for, and the answer is the {releases[0].estimand} mean")
-    return found
+def _option_faults(answer: Any, releases: list[Release], expected: Expected) -> dict[str, bool]:
+    """Return which options that were asked the answer shows not to be taken."""
+    said, first = expected.options, releases[0]
+    level, count = (getattr(answer, name, said.get(name)) for name in ("level", "count"))
+    mechanism, wanted = said.get("mechanism", "auto"), said.get("estimand") or _FRECHET
+    curved = expected.query in (MEAN_QUERY, CLASS_MEANS) and not first.ball.space.is_flat
+    return {
+        f"level {said.get('level')} was asked for, and the answer has {level}": level != said.get("level", level),
+        f"{said.get('count')} components were asked for, and the answer has {count}": "count" in said
+        and count > said["count"],
+        f"mechanism {mechanism} was asked for, and the answer is of {first.mechanism}": mechanism != "auto"
+        and not any(mechanism == step.mechanism for one in releases for step in _steps(one)),
+        f"the {wanted} mean was asked for, and the answer is the {first.estimand} mean": mechanism == "auto"
+        and curved
+        and any(one.estimand != wanted for one in releases),
+    }
 
 
 def _steps(release: Release) -> list[Release]:
     return [release, *(one for step in release.steps for one in _steps(step))]
 
 
-def _number_faults(answer: Any, releases: list[Release], expected: Expected) -> list[str]:
+def _number_faults(answer: Any, releases: list[Release], expected: Expected) -> dict[str, bool]:
     """Return where an answer is of other units than the data set has, or of other classes."""
-    found, by_class = [], expected.by_class
-    if expected.unit is not None and any(one.unit != expected.unit for one in releases):
-        found.append(f"a unit is a {expected.unit}, and in the answer a {releases[0].unit}")
-    if isinstance(answer, dict) and by_class is not None:
-        if [one.n for one in releases] != list(by_class.values()):
-            found.append("the answer is of other numbers of units than the classes have")
-    elif expected.n is not None and (by_class is not None or len(releases) == 1):
-        facts = {"n": expected.n, **({} if by_class is None else {"units_by_class": list(by_class.values())})}
-        if not expected.query.sample.are_counts([one.n for one in releases], [facts]):
-            found.append(f"the data set has {expected.n:,} units, and the answer is of others")
+    counts, by_class, total = [one.n for one in releases], expected.by_class, None
+    of_classes = None if by_class is None else list(by_class.values())
+    whole = isinstance(answer, dict) and by_class is not None
+    if expected.n is not None and not whole and (by_class is not None or len(releases) == 1):
+        total = {"n": expected.n, **({} if by_class is None else {"units_by_class": of_classes})}
     named = answer if isinstance(answer, dict) else getattr(answer, "groups", None)
-    if by_class is not None and isinstance(named, Mapping) and list(named) != list(by_class):
-        found.append("the answer is of other classes than the data set has")
-    ends = getattr(answer, "covariate_range", None)
-    if ends is not None and expected.covariate_range is not None and tuple(ends) != expected.covariate_range:
-        found.append("the answer is of another range of the covariate than the data set has")
-    return found
+    ends, wanted = getattr(answer, "covariate_range", None), expected.covariate_range
+    return {
+        f"a unit is a {expected.unit}, and in the answer a {releases[0].unit}": expected.unit is not None
+        and any(one.unit != expected.unit for one in releases),
+        "the answer is of other numbers of units than the classes have": whole and counts != of_classes,
+        f"the data set has {expected.n or 0:,} units, and the answer is of others": total is not None
+        and not expected.query.sample.are_counts(counts, [total]),
+        "the answer is of other classes than the data set has": by_class is not None
+        and isinstance(named, Mapping)
+        and list(named) != list(by_class),
+        "the answer is of another range of the covariate than the data set has": ends is not None
+        and wanted is not None
+        and tuple(ends) != wanted,
+    }
 
 
-def _receipt_faults(releases: list[Release], expected: Expected) -> list[str]:
+def _receipt_faults(releases: list[Release], expected: Expected) -> dict[str, bool]:
     receipts = [one.receipt for one in releases]
     first = receipts[0]
     if first is None or any(one != first for one in receipts):
-        return ["the answer has not one receipt of a ledger: nobody can show that it was paid for"]
-    found = []
-    if expected.population and first.population != expected.population:
-        found.append(f"population {expected.population} was asked, and {first.population} paid")
-    if expected.receipt is not None and first.to_dict() != expected.receipt:
-        found.append("the answer has another receipt than the service states")
-    return found
+        return {"the answer has not one receipt of a ledger: nobody can show that it was paid for": True}
+    paid, stated = expected.population, expected.receipt
+    return {
+        f"population {paid} was asked, and {first.population} paid": bool(paid) and first.population != paid,
+        "the answer has another receipt than the service states": stated is not None and first.to_dict() != stated,
+    }
