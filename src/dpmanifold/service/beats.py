@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import datetime
 import os
 import threading
 import time
@@ -46,9 +45,7 @@ def keep_beating(database: Database, process: str) -> threading.Thread:
 def is_alive(database: Database, process: str = WORKER) -> bool:
     """Return whether a process said so lately."""
     found = database.value(select(tables.beats.c.at).where(tables.beats.c.process == process))
-    if found is None:
-        return False
-    return datetime.datetime.now(datetime.UTC) - tables.moment(found) < datetime.timedelta(seconds=_LATEST)
+    return found is not None and tables.later(found, _LATEST) > tables.now()
 
 
 def owner(database: Database, process: str = WORKER) -> int | None:

@@ -13,6 +13,7 @@ import math
 from sqlalchemy import Connection, delete, select
 
 from dpmanifold.service import tables
+from dpmanifold.service.database import Database
 from dpmanifold.service.errors import TooMany
 from dpmanifold.service.tables import failures
 
@@ -69,28 +70,21 @@ def forgive(connection: Connection, counted: list[int], name: str | None = None)
         connection.execute(delete(failures).where(failures.c.what == f"name:{name}"))
 
 
-def refuse_guesses(connection: Connection, address: str) -> None:
-    """Refuse a token that is none from an address that showed too many of them.
+def count_guess(database: Database, address: str) -> None:
+    """Count a token that is not known, or refuse it from an address that showed too many of them.
 
     Parameters
     ----------
-    connection : of :meth:`Database.reading`
-    address : where it comes from
-    """
-    wait = _wait(connection, f"token:{network_of(address)}", OF_TOKENS, tables.now())
-    if wait:
-        raise TooMany("Too many tokens that are not known. Wait, then try again.", retry_after=wait)
-
-
-def count_guess(connection: Connection, address: str) -> None:
-    """Count a token that is not known.
-
-    Parameters
-    ----------
-    connection : of :meth:`Database.writing`
+    database : prepared
     address : where it came from
     """
-    connection.execute(failures.insert().values(what=f"token:{network_of(address)}", at=_now(connection)))
+    what = f"token:{network_of(address)}"
+    with database.reading() as connection:
+        wait = _wait(connection, what, OF_TOKENS, tables.now())
+    if wait:
+        raise TooMany("Too many tokens that are not known. Wait, then try again.", retry_after=wait)
+    with database.writing() as connection:
+        connection.execute(failures.insert().values(what=what, at=_now(connection)))
 
 
 def _now(connection: Connection) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import Row, select
 
@@ -33,6 +35,25 @@ LIGHT = (
 )
 ANALYST, STEWARD, AUDITOR = "analyst", "steward", "auditor"
 NOTHING = "nothing"
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+D = TypeVar("D", bound="Person")
+
+
+def for_roles(*roles: str) -> Callable[[Callable[Concatenate[D, P], T]], Callable[Concatenate[D, P], T]]:
+    """Make what somebody may do be there for these roles alone; for others there is nothing here."""
+
+    def declared(act: Callable[Concatenate[D, P], T]) -> Callable[Concatenate[D, P], T]:
+        @functools.wraps(act)
+        def checked(person: D, /, *given: P.args, **named: P.kwargs) -> T:
+            person.require(*roles)
+            return act(person, *given, **named)
+
+        return checked
+
+    return declared
 
 
 @dataclass(eq=False)

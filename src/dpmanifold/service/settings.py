@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import ipaddress
 import math
 import os
@@ -63,17 +64,15 @@ body = 65536                         # the largest request, in bytes
 """
 
 
-def _text(value: object, name: str) -> str:
+def _text(value: object, name: str, wanted: str = "text on one line, got {}.") -> str:
     if not isinstance(value, str) or not value.strip() or not value.isprintable():
-        raise InvalidArgumentError(f"{name} must be text on one line, got {shown(value)}.")
+        raise InvalidArgumentError(f"{name} must be {wanted.format(shown(value))}")
     return value
 
 
 def _database(value: object, name: str) -> str:
     """Return a path or an address; what was received is not repeated, as it may hold a password."""
-    if not isinstance(value, str) or not value.strip() or not value.isprintable():
-        raise InvalidArgumentError(f"{name} must be a path or an address such as postgresql://dpm@localhost/service.")
-    return value
+    return _text(value, name, "a path or an address such as postgresql://dpm@localhost/service.")
 
 
 def _flag(value: object, name: str) -> bool:
@@ -95,19 +94,14 @@ def _number(value: object, name: str) -> float:
     return float(value)
 
 
-def _whole(value: object, name: str) -> int:
+def _whole(value: object, name: str, most: float = math.inf) -> int:
     if isinstance(value, str) and value.isascii() and value.isdigit():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise InvalidArgumentError(f"{name} must be a whole number of at least 1, got {shown(value)}.")
+    if value > most:
+        raise InvalidArgumentError(f"{name} must be at most {most}, got {value}.")
     return value
-
-
-def _port(value: object, name: str) -> int:
-    number = _whole(value, name)
-    if number > _LARGEST_PORT:
-        raise InvalidArgumentError(f"{name} must be at most {_LARGEST_PORT}, got {number}.")
-    return number
 
 
 def _names(value: object, name: str) -> tuple[str, ...]:
@@ -126,7 +120,7 @@ _KNOWN: dict[str, dict[str, tuple[Callable[[object, str], Any], Any]]] = {
     },
     "web": {
         "host": (_text, "127.0.0.1"),
-        "port": (_port, 8000),
+        "port": (functools.partial(_whole, most=_LARGEST_PORT), 8000),
         "url": (_text, None),
         "hosts": (_names, ()),
         "certificate": (_text, None),

@@ -21,7 +21,7 @@ from dpmanifold.service import events, tables
 from dpmanifold.service.accounts import AccountView
 from dpmanifold.service.errors import Conflict, NotFound
 from dpmanifold.service.ordering import asked_before, pay, population_named
-from dpmanifold.service.person import ANALYST, AUDITOR, LIGHT, NOTHING, STEWARD, Person
+from dpmanifold.service.person import ANALYST, AUDITOR, LIGHT, NOTHING, STEWARD, Person, for_roles
 from dpmanifold.service.schedule import is_paused, refuse_paused
 from dpmanifold.service.views import (
     AuditView,
@@ -47,16 +47,17 @@ _LONGEST_NOTE = 2000
 class Stewardship(Person):
     """The part of a desk for stewards, and for auditors who read. For an analyst there is nothing here."""
 
+    @for_roles(STEWARD, AUDITOR)
     def populations(self) -> list[PopulationView]:
         """Return all populations, with grants and data sets."""
-        self.require(STEWARD, AUDITOR)
         return [self._view(one) for one in self.service.ledger.populations()]
 
+    @for_roles(STEWARD, AUDITOR)
     def population(self, name: str) -> PopulationView:
         """Return one population."""
-        self.require(STEWARD, AUDITOR)
         return self._view(population_named(self.service, name))
 
+    @for_roles(STEWARD)
     def make_population(self, name: str, cap: Promise, unit: str) -> PopulationView:
         """Make a population: the people whom one cap protects.
 
@@ -66,7 +67,6 @@ class Stewardship(Person):
         cap : what may be spent on them in all
         unit : who is protected, such as "participant"
         """
-        self.require(STEWARD)
         wanted = checked_label(name, "name")
         if wanted in {one.name for one in self.service.ledger.populations()}:
             raise Conflict(f"{wanted} is a population already: raise its cap, or name another one.")
@@ -74,17 +74,17 @@ class Stewardship(Person):
         self._log("population-made", population=wanted, cap=in_words(cap))
         return self._view(made)
 
+    @for_roles(STEWARD)
     def raise_cap(self, name: str, cap: Promise, reason: str) -> PopulationView:
         """Raise a cap. The reason stays in the ledger for good."""
-        self.require(STEWARD)
         population = population_named(self.service, name).as_principal(self.actor.name)
         population.raise_cap(cap, checked_text(reason, "reason"))
         self._log("cap-raised", population=name, cap=in_words(cap), reason=reason)
         return self._view(population)
 
+    @for_roles(STEWARD)
     def grant(self, name: str, account: str, promise: Promise, reason: str = "") -> PopulationView:
         """Say how much of a population an analyst may spend in all, what was spent before included."""
-        self.require(STEWARD)
         population = population_named(self.service, name).as_principal(self.actor.name)
         if account not in self.analysts():
             raise InvalidArgumentError(f"account must be an analyst's, got {shown(account)}.")
@@ -92,13 +92,14 @@ class Stewardship(Person):
         self._log("granted", population=name, account=account, promise=in_words(promise), reason=reason)
         return self._view(population)
 
+    @for_roles(STEWARD, AUDITOR)
     def analysts(self) -> list[str]:
         """Return the names of analysts who can sign in."""
-        self.require(STEWARD, AUDITOR)
         return [one.name for one in self.service.accounts.listed() if one.role == ANALYST and one.closed is None]
 
     # ---------------------------------------------------------------- registrations
 
+    @for_roles(STEWARD)
     def register(self, population: str, name: str, request: Mapping[str, Any]) -> RegistrationView:
         """Ask the worker to register records that lie below the root; what it finds is for stewards alone.
 
@@ -107,7 +108,6 @@ class Stewardship(Person):
         population, name : where, and by which name analysts will ask about them
         request : the file and how it becomes records, ball, units, classes, covariate: the entries of REQUEST
         """
-        self.require(STEWARD)
         population_named(self.service, population)
         unknown = sorted(set(request) - set(REQUEST))
         if unknown:
@@ -131,20 +131,21 @@ class Stewardship(Person):
             )
         return self.registration(str(values["id"]))
 
+    @for_roles(STEWARD)
     def registrations(self) -> list[RegistrationView]:
         """Return what stewards asked to have registered, the newest first."""
-        self.require(STEWARD)
         rows = select(tables.registrations).order_by(tables.registrations.c.created.desc()).limit(200)
         return [_registration(row) for row in self.service.database.rows(rows)]
 
+    @for_roles(STEWARD)
     def registration(self, registration: str) -> RegistrationView:
         """Return one registration."""
-        self.require(STEWARD)
         row = self.service.database.by_id(tables.registrations, registration)
         if row is None:
             raise NotFound
         return _registration(row)
 
+    @for_roles(STEWARD)
     def set_terms(self, ref: str, *, approval: bool, slot: float | None = None, note: str = "") -> DataSetView:
         """Set what holds for releases of a data set.
 
@@ -155,7 +156,6 @@ class Stewardship(Person):
         slot : how many seconds a release takes to be published, where the service's own rule is too short
         note : what analysts should know about the data, from public knowledge
         """
-        self.require(STEWARD)
         population, known = self.data_seen(ref)
         if not isinstance(approval, bool):
             raise InvalidArgumentError(f"approval must be true or false, got {shown(approval)}.")
@@ -175,6 +175,7 @@ class Stewardship(Person):
             )  # fmt: skip
         return self.view_of_data(population, known, population.standing())
 
+    @for_roles(STEWARD)
     def resume(self, population: str, reason: str) -> PopulationView:
         """Let a population be asked about again, of which a release was lost; why it was is in the vault's notices.
 
@@ -183,7 +184,6 @@ class Stewardship(Person):
         population : whose data wait
         reason : what was found, for whoever audits the log
         """
-        self.require(STEWARD)
         found = population_named(self.service, population)
         words = checked_text(reason, "reason")
         if not is_paused(self.service, population):
@@ -195,15 +195,15 @@ class Stewardship(Person):
 
     # ---------------------------------------------------------------- decisions
 
+    @for_roles(STEWARD, AUDITOR)
     def waiting(self) -> list[ReleaseView]:
         """Return the releases that a steward has to decide on, the oldest first."""
-        self.require(STEWARD, AUDITOR)
         rows = select(*LIGHT).where(tables.releases.c.state == "waiting").order_by(tables.releases.c.asked)
         return [self.view_of_release(row) for row in self.service.database.rows(rows)]
 
+    @for_roles(STEWARD)
     def approve(self, release: str, reason: str = "") -> ReleaseView:
         """Let a release be paid for, in the name of whoever asked."""
-        self.require(STEWARD)
         asked_for = self.row_seen(release)
         refuse_paused(self.service, asked_for.population)
         if self.service.accounts.find(asked_for.account) is None:
@@ -217,6 +217,7 @@ class Stewardship(Person):
             self._refused_unpaid(row)
         return self.view_of_release(self.row_seen(release))
 
+    @for_roles(STEWARD)
     def refuse(self, release: str, reason: str) -> ReleaseView:
         """Refuse a release. Nothing is spent."""
         self._decided(release, "refused", "release-refused", checked_text(reason, "reason"))
@@ -224,7 +225,6 @@ class Stewardship(Person):
 
     def _decided(self, release: str, state: str, kind: str, reason: str) -> Row[Any]:
         """Write a decision down, once."""
-        self.require(STEWARD)
         row = self.row_seen(release)
         words = checked_text(reason, "reason") if reason else ""
         values = {"state": state, "decided_by": self.actor.name, "decided": tables.now(), "reason": words}
@@ -246,9 +246,9 @@ class Stewardship(Person):
 
     # ---------------------------------------------------------------- audits
 
+    @for_roles(AUDITOR, STEWARD)
     def audit(self) -> AuditView:
         """Look at every entry of the ledger, its witness, and every line of the audit log."""
-        self.require(AUDITOR, STEWARD)
         found = self.service.ledger.audit()
         faults = events.verify(self.service.database)
         return AuditView(
@@ -261,22 +261,22 @@ class Stewardship(Person):
             populations={name: totals.to_dict() for name, totals in found.populations.items()},
         )
 
+    @for_roles(AUDITOR)
     def events(self, after: int = 0, limit: int = 100) -> list[EventView]:
         """Return a page of the audit log, from behind a number on."""
-        self.require(AUDITOR)
         return [
             EventView(one.seq, one.at, one.kind, one.who, dict(one.facts))
             for one in events.page(self.service.database, after, max(1, min(limit, 1000)))
         ]
 
+    @for_roles(AUDITOR)
     def accounts(self) -> list[AccountView]:
         """Return all accounts, without passwords."""
-        self.require(AUDITOR)
         return self.service.accounts.listed()
 
+    @for_roles(AUDITOR)
     def export(self) -> bytes:
         """Return the ledger as JSON lines, which `dpm ledger verify-export` checks."""
-        self.require(AUDITOR)
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "ledger.jsonl"
             self.service.ledger.export(path)

@@ -137,9 +137,5 @@ def _actor(service: Service, request: Request) -> Actor:
     actor = service.tokens.find(secret) if len(said) == 1 else None
     if actor is not None:
         return actor
-    where = address(request)
-    with service.database.reading() as connection:
-        limits.refuse_guesses(connection, where)
-    with service.database.writing() as connection:
-        limits.count_guess(connection, where)
+    limits.count_guess(service.database, address(request))
     raise NotSignedIn("The token is not known, expired or revoked.")

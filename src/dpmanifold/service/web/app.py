@@ -58,12 +58,7 @@ def make_app(service: Service) -> Starlette:
     app.state.service = service
     app.state.turns = Turns()
     app.state.start_key = secrets.token_bytes(32)
-    app.state.templates = _templates(assets)
-    return app
-
-
-def _templates(assets: Assets) -> jinja2.Environment:
-    templates = jinja2.Environment(
+    app.state.templates = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_HERE / "templates"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
@@ -71,8 +66,8 @@ def _templates(assets: Assets) -> jinja2.Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    templates.globals.update({**WORDS, "static_url": assets.url})
-    return templates
+    app.state.templates.globals.update({**WORDS, "static_url": assets.url})
+    return app
 
 
 @final
