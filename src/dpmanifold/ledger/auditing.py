@@ -136,8 +136,8 @@ class Audit:
         if self.more:
             found.append(("fault", f"and {self.more:,} more"))
         found += [("note", note) for note in self.notes]
-        found.append(("verdict", _verdict(len(self.faults) + self.more)))
-        return found
+        faults = len(self.faults) + self.more
+        return [*found, ("verdict", many(faults, "FAULT", "FAULTS") if faults else "no fault found")]
 
     def to_dict(self) -> dict[str, Any]:
         """Return it ready for JSON."""
@@ -417,7 +417,3 @@ class _Beside:
             self.faults.append(f"line {number} of the witness is no entry.")
         else:
             self._others[line.hash] = _Line(number, line.seq, line.kind, hash(line))
-
-
-def _verdict(faults: int) -> str:
-    return many(faults, "FAULT", "FAULTS") if faults else "no fault found"

@@ -114,8 +114,7 @@ class Reader:
     def whole_rows(self, after: int, limit: int) -> list[tuple[Entry, tuple[str, str], bytes | None]]:
         """Return all that is stored after a number: entries, what each is found by, and the bytes that came with."""
         rows = self._connection.execute(_WHOLE_ROWS, {"after": after, "most": limit})
-        found = (tuple(row) for row in rows)
-        return [(Entry(*row[:-3]), (row[-3], row[-2]), None if row[-1] is None else bytes(row[-1])) for row in found]
+        return [(*_row(tuple(row)[:-1]), None if row[-1] is None else bytes(row[-1])) for row in rows]
 
     def of_kind(self, kind: str) -> list[Entry]:
         """Return all entries of a kind, in order. No index helps: it looks at all there are."""
