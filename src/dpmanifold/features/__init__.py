@@ -26,7 +26,7 @@ from dpmanifold.features.maps import (
     slope_of_directions,
 )
 from dpmanifold.features.marked import MarkedMoments
-from dpmanifold.features.shapes import Shape, Whitening, checked_shape
+from dpmanifold.features.shapes import Shape, checked_shape
 from dpmanifold.features.signs import Signs, Squares
 
 FEATURES: dict[str, FeatureMap] = {found.name: found for found in (Tangent(), JointMoments(), Lengths(), Distances())}
@@ -52,7 +52,6 @@ __all__ = [
     "Signs",
     "Squares",
     "Tangent",
-    "Whitening",
     "average",
     "checked_shape",
     "checked_weight",

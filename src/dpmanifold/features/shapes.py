@@ -8,8 +8,9 @@ proportional to M^(1/2) in v. The factor is chosen so that no vector is longer i
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -141,31 +142,26 @@ class Shape:
         """Return the coordinates (..., d) at the ball's centre that vectors in the norm stand for: post-processing."""
         return np.asarray(self.middle + y @ self.inverse.T)
 
-    def whitening(self, ball: Ball, white: Ball) -> Whitening:
-        """Return the map from points of a ball's frame to vectors in the norm, in the ball `white` of such vectors."""
-        return Whitening(ball, white, self.root, self.middle)
+    def whitening(self, ball: Ball, white: Ball) -> Callable[[Array], FloatArray]:
+        """Return the map v -> A (v - middle) of points of a ball's frame, cut to the ball `white` of such vectors.
+
+        It maps each unit's coordinates by itself, bit for bit.
+
+        Examples
+        --------
+        >>> from dpmanifold.manifolds import Euclidean
+        >>> ball = Ball(Euclidean(2), [0.0, 0.0], 4.0)
+        >>> Shape.public(np.diag([16.0, 1.0]), mixed=0.0).whitening(ball, ball)(np.array([[2.0, 1.0], [np.nan, 1.0]]))
+        array([[1., 1.],
+               [0., 1.]])
+        """
+        return partial(_whitened, ball, white, self.root, self.middle)
 
 
-class Whitening:
-    """The map v -> A (v - middle) of each unit's coordinates by itself, bit for bit, cut to a ball of such vectors.
-
-    Examples
-    --------
-    >>> from dpmanifold.manifolds import Euclidean
-    >>> ball = Ball(Euclidean(2), [0.0, 0.0], 4.0)
-    >>> Shape.public(np.diag([16.0, 1.0]), mixed=0.0).whitening(ball, ball)(np.array([[2.0, 1.0], [np.nan, 1.0]]))
-    array([[1., 1.],
-           [0., 1.]])
-    """
-
-    def __init__(self, ball: Ball, white: Ball, root: FloatArray, middle: FloatArray) -> None:
-        self._ball, self._white, self._root, self._middle = ball, white, root, middle
-
-    def __call__(self, block: Array) -> FloatArray:
-        """Map points (b, *frame.shape)."""
-        v = shorten(logarithms(block, self._ball), self._ball.radius)
-        with np.errstate(all="ignore"):
-            return self._white.pull_in(products(v - self._middle, self._root))
+def _whitened(ball: Ball, white: Ball, root: FloatArray, middle: FloatArray, block: Array) -> FloatArray:
+    v = shorten(logarithms(block, ball), ball.radius)
+    with np.errstate(all="ignore"):
+        return white.pull_in(products(v - middle, root))
 
 
 def checked_shape(shape: object, ball: Ball) -> FloatArray:

@@ -1,6 +1,6 @@
 """Work on points or records that lie in many places: a partial result for each, merged as they come. Not private.
 
-A pass knows nothing of engines: it makes a partial result of one item, and merges two of them. Merging adds integers,
+A pass knows nothing of engines: it adds what one item gives to a total, and merges two totals. Merging adds integers,
 so neither the places nor the order in which they are done leave a trace.
 """
 
@@ -38,16 +38,12 @@ class Pass(ABC, Generic[P]):
     """What is done in one pass; can be pickled, with functions in it by those who pickle functions."""
 
     @abstractmethod
-    def partial(self, item: Any) -> P:
-        """Return what one item gives."""
+    def extend(self, total: P | None, item: Any) -> P:
+        """Return a total with what one more item gives, None before the first; it may be written to."""
 
     @abstractmethod
     def merge(self, a: P, b: P) -> P:
-        """Return two of them together; either may be written to."""
-
-    def extend(self, total: P | None, item: Any) -> P:
-        """Return a total with one more item, None before the first; it may be written to."""
-        return self.partial(item) if total is None else self.merge(total, self.partial(item))
+        """Return two totals together; either may be written to."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +90,7 @@ def run(work: Pass[P], parts: Sequence[Part], what: str = "reading") -> P | None
     Examples
     --------
     >>> class Total(Pass[int]):
-    ...     def partial(self, item): return item**2
+    ...     def extend(self, total, item): return (total or 0) + item**2
     ...     def merge(self, a, b): return a + b
     >>> run(Total(), [Part([1, 2, 3], lambda item: item + 1)])
     29
@@ -126,12 +122,12 @@ class OverPoints(Pass["tuple[S | None, int]"], Generic[S]):
     def __init__(self, of: Callable[[Array], S | None], together: Callable[[S, S], S]) -> None:
         self._of, self._together = of, together
 
-    def partial(self, item: Iterable[Array]) -> tuple[S | None, int]:
+    def extend(self, total: tuple[S | None, int] | None, item: Iterable[Array]) -> tuple[S | None, int]:
         """Go through the arrays that an item opened as."""
-        total: tuple[S | None, int] = (None, 0)
+        found: tuple[S | None, int] = (None, 0)
         for stored in item:
-            total = self.merge(total, (self._of(stored), len(stored)))
-        return total
+            found = self.merge(found, (self._of(stored), len(stored)))
+        return found if total is None else self.merge(total, found)
 
     def merge(self, a: tuple[S | None, int], b: tuple[S | None, int]) -> tuple[S | None, int]:
         """Add counts and results."""

@@ -178,10 +178,10 @@ def made_of(
     first = FirstPass(reading, by_id)
     holds = not ball.space.is_flat and _there_is_room(pieces, ball, engine)
     if holds and engine.elsewhere:
-        part = Part(engine.keep(first.kept, pieces, "reading"), _itself, engine)
+        part = Part(engine.keep(partial(first.kept, True), pieces, "reading"), _itself, engine)
         found = run(WhatWasFound(reading, by_id), [part])
     elif holds:
-        found, kept = _taken_out(first, engine.keep(first.kept_here, pieces, "reading"))
+        found, kept = _taken_out(first, engine.keep(partial(first.kept, False), pieces, "reading"))
         part = Part(kept, _itself, engine)
     else:
         part = Part(pieces, _itself, engine)

@@ -228,10 +228,6 @@ class FirstPass(Pass[Found]):
     def __init__(self, reading: Reading, by_id: bool) -> None:
         self._reading, self._by_id = reading, by_id
 
-    def partial(self, item: Piece) -> Found:
-        """Read a piece."""
-        return self.extend(None, item)
-
     def extend(self, total: Found | None, item: Piece) -> Found:
         """Read one more piece: its units join those that are known."""
         found = self._nothing() if total is None else total
@@ -239,15 +235,8 @@ class FirstPass(Pass[Found]):
             self._read(item, found, None)
         return found
 
-    def kept(self, piece: Piece) -> Kept:
-        """Read a piece and keep its points; where units are solved by passes, in their order."""
-        return self._kept(piece, apart=True)
-
-    def kept_here(self, piece: Piece) -> Kept:
-        """Read a piece and keep its points as they come."""
-        return self._kept(piece, apart=False)
-
-    def _kept(self, piece: Piece, apart: bool) -> Kept:
+    def kept(self, apart: bool, piece: Piece) -> Kept:
+        """Read a piece and keep its points as they come; `apart`, where units are solved by passes, in their order."""
         kept, found = Kept(), self._nothing()
         first = found.sums
         if self._by_id:
@@ -305,7 +294,7 @@ class FirstPass(Pass[Found]):
             if stored is None:
                 continue
             if ids is None:
-                found.sample, _ = _SAMPLING.merge((found.sample, 0), _SAMPLING.partial([stored]))
+                found.sample, _ = _SAMPLING.extend((found.sample, 0), [stored])
             if kept is not None:
                 kept.stored.append(stored)
                 kept.unit += [] if number is None else [number.astype(np.int32)]
@@ -386,12 +375,8 @@ class UnitWords(Pass["tuple[ExactSum, int]"]):
     def __init__(self, reading: Reading, ids: MergedIds, active: IntArray, at: object) -> None:
         self._reading, self._ids, self._active, self._at = reading, ids, active, at
 
-    def partial(self, item: Piece | Kept) -> tuple[ExactSum, int]:
-        """Go through a piece, or what is held of it."""
-        return self.extend(None, item)
-
     def extend(self, total: tuple[ExactSum, int] | None, item: Piece | Kept) -> tuple[ExactSum, int]:
-        """Go through one more."""
+        """Go through one more piece, or what is held of it."""
         ball, classes = self._reading.ball, self._reading.classes
         sums, n = (None, 0) if total is None else total
         for stored, number, label in self._blocks(item):

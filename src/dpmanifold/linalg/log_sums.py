@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
@@ -56,20 +56,32 @@ _EPS = float(np.finfo(np.float64).eps)
 _NOWHERE: Array = np.empty(0, dtype=np.intp)
 
 
-@dataclass(frozen=True)
+@dataclass
 class LogSums:
     """What a pass over raw records found.
 
     Attributes
     ----------
     sums : the sums of lower triangles, packed by rows, one per group; faulty records add nothing
-    held : the status of each record, here or on a card
+    n : how many records there are
+    held : the status of each, here or on a card
     clips : how many records were clipped, where it is known that none is faulty
     """
 
     sums: ExactSum
-    held: Array | CardArray
-    clips: int | None = None
+    n: int
+    held: Array | CardArray = field(default_factory=lambda: np.empty(0, dtype=np.uint8))
+    clips: int | None = 0
+
+    def put(self, rows: slice, held: Array | CardArray, clips: int | None = None) -> None:
+        """Note the status of some rows, of all of them as it came, and how many were clipped, where none is faulty."""
+        self.clips = None if self.clips is None or clips is None else self.clips + clips
+        if rows == slice(0, self.n):
+            self.held = held
+            return
+        if not len(self.held):
+            self.held = np.empty(self.n, dtype=np.uint8)
+        self.held[rows] = np.asarray(held)
 
     @property
     def status(self) -> Array:
@@ -149,7 +161,7 @@ def clipped_log_sums(
     codes = None if group is None else np.ascontiguousarray(group, dtype=np.int64)
     shift = np.zeros((k, k)) if center is None else passes.plain(center)
     condition = _USUAL_CONDITION if radius == math.inf else _condition(shift, radius)
-    status = _Statuses(len(x))
+    status = LogSums(sums, len(x))
     for rows in _readable(x):
         part = passes.plain(x[rows])
         of_part = None if codes is None else codes[rows]
@@ -172,7 +184,7 @@ def clipped_log_sums(
                 part[few], shift, radius, tolerance, sums, None if of_part is None else of_part[few]
             )
         status.put(rows, found.held, found.clips)
-    return status.of(sums)
+    return status
 
 
 def whitened_triangles(
@@ -217,7 +229,7 @@ def whitened_triangles(
     where = None if places is None else np.ascontiguousarray(places, dtype=np.int64)
     sums = ExactSum(size, radius) if sums is None else sums
     condition = condition_within(radius + spread)
-    status = _Statuses(len(x))
+    status = LogSums(sums, len(x))
     factor = passes.plain(inverse)
     scales = bool((factor == factor[0, 0] * np.eye(k)).all())  # such a factor changes no condition number
     for rows in _readable(x):
@@ -254,7 +266,7 @@ def whitened_triangles(
             at = rows.start + few if to is None else to[few]
             stored[at], of_part[few] = _whitened_by_lapack(part[few], factor, power, radius, tolerance, sums)
         status.put(rows, of_part)
-    return stored, status.of(sums)
+    return stored, status
 
 
 def gradient_sums(
@@ -350,29 +362,6 @@ def _readable(x: Array) -> Iterator[slice]:
         step = max(1, len(x)) if in_place and passes.usable(x) else _SENT if card_in_use() else _BLOCK
     for start in range(0, len(x), step):
         yield slice(start, min(start + step, len(x)))
-
-
-class _Statuses:
-    """The status of each record, block by block; of a single block as it came."""
-
-    def __init__(self, n: int) -> None:
-        self._n = n
-        self._clips: int | None = 0
-        self._held: Array | CardArray = np.empty(0, dtype=np.uint8)
-
-    def put(self, rows: slice, held: Array | CardArray, clips: int | None = None) -> None:
-        """Note those of some rows, and how many were clipped, where none is faulty."""
-        self._clips = None if self._clips is None or clips is None else self._clips + clips
-        if rows == slice(0, self._n):
-            self._held = held
-            return
-        if not len(self._held):
-            self._held = np.empty(self._n, dtype=np.uint8)
-        self._held[rows] = np.asarray(held)
-
-    def of(self, sums: ExactSum) -> LogSums:
-        """Return them with the sums."""
-        return LogSums(sums, self._held, self._clips)
 
 
 def _pieces(marked: Array) -> Iterator[Array]:

@@ -221,14 +221,9 @@ def positive_eigenvalues(values: FloatArray) -> FloatArray:
     return np.maximum(values, _EIGENVALUE_FLOOR * values[..., -1:])
 
 
-def _rebuild(values: FloatArray, vectors: FloatArray) -> FloatArray:
-    """Return vectors diag(values) vectors', symmetric to the last bit."""
-    return symmetrize((vectors * values[..., None, :]) @ np.swapaxes(vectors, -1, -2))
-
-
 def _by_eigenvalues(a: FloatArray, f: Callable[[FloatArray], FloatArray]) -> FloatArray:
     values, vectors = np.linalg.eigh(passes.plain(a))
-    return _rebuild(f(values), vectors)
+    return symmetrize((vectors * f(values)[..., None, :]) @ np.swapaxes(vectors, -1, -2))
 
 
 def log_of_eigenvalues(a: FloatArray) -> FloatArray:

@@ -94,11 +94,6 @@ class CardArray:
         return int(self.array.device.id)
 
     @property
-    def address(self) -> int:
-        """Where its first entry stands in the card's memory."""
-        return int(self.array.data.ptr)
-
-    @property
     def is_plain(self) -> bool:
         """Whether kernels can read it where it is: float64 in C order."""
         return self.dtype == np.float64 and bool(self.array.flags.c_contiguous)
