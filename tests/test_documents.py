@@ -48,6 +48,22 @@ def test_links_between_documents_lead_somewhere():
             assert (page.parent / target).is_file(), f"{page.name}: {target}"
 
 
+def not_in_the_example(page):
+    """Return pieces of the code on a page, cut at lines of three dots, that stand in no file of examples/extension."""
+    example = ROOT / "examples" / "extension"
+    files = [path.read_text(encoding="utf-8") for path in (example / "pyproject.toml", *example.glob("src/*/*.py"))]
+    blocks = re.findall(r"^```(?:python|toml)\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    pieces = [piece for block in blocks for piece in re.split(r"^\.\.\.\n", block, flags=re.MULTILINE)]
+    assert len(pieces) > 10, "the page shows code"
+    return [piece for piece in pieces if not any(piece in file for file in files)]
+
+
+def test_code_that_contributors_are_shown_is_that_of_the_example():
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert not_in_the_example(page) == []
+    assert len(not_in_the_example(page.replace("ball.radius", "2 * ball.radius"))) == 1, "other code is found"
+
+
 def test_every_page_is_on_the_site():
     nav = (ROOT / "mkdocs.yml").read_text()
     for page in ROOT.glob("docs/**/*.md"):

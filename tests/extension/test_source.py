@@ -5,7 +5,9 @@ import pytest
 
 import dpmanifold as dpm
 from dpmanifold.sources import ADAPTERS, as_source
-from extension.toy_source import Log, LogSource, log_source
+from dpmanifold_example.runs import Log, LogSource, log_source
+
+pytestmark = pytest.mark.usefixtures("installed")
 
 BALL = dpm.Ball(dpm.Sphere(2), [0.0, 0.0, 1.0], 0.6)
 
@@ -17,14 +19,14 @@ def log():
     return Log(np.split(places, 30), [f"p{number % 15}" for number in range(30)])
 
 
-def test_without_it_the_object_is_not_known(log):
+def test_without_it_the_object_is_not_known(log, withdrawn):
+    withdrawn(ADAPTERS)
     with pytest.raises(dpm.InvalidDataError, match="X must be a batch of records"):
         dpm.private_mean(log, BALL, dpm.GDP(1.0), units="person")
 
 
 @pytest.mark.parametrize("units", ["person", dpm.EACH_RECORD])
-def test_an_entry_point_adds_a_kind_of_object(log, offer, units):
-    offer(ADAPTERS, "log", log_source)
+def test_an_entry_point_adds_a_kind_of_object(log, units):
     assert isinstance(as_source(log), LogSource)
     assert log_source not in ADAPTERS.own(), "another distribution's is not the library's own"
     ids = np.repeat(log.people, 10) if units == "person" else units

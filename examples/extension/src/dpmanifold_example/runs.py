@@ -1,4 +1,4 @@
-"""A source in one file: runs of an instrument that were logged one after the other, each a list of directions."""
+"""A source in one file: runs of an instrument that were logged one after the other, each a list of records."""
 
 import numpy as np
 
@@ -21,6 +21,7 @@ class RunPiece(Piece):
         self._run, self._person = run, person
 
     def blocks(self):
+        """Yield the records, with who made them."""
         units = None if self._person is None else np.full(len(self._run), self._person)
         yield Block(np.asarray(self._run), units)
 
@@ -33,9 +34,11 @@ class LogSource(Source):
 
     @property
     def rows(self):
+        """How many records there are."""
         return sum(map(len, self._log.runs))
 
     def bound(self, space, units=None, labels=None):
+        """Return the pieces."""
         if units not in (None, "person") or labels is not None:
             raise InvalidArgumentError('units must be "person" for a log, which has no labels.')
         people = self._log.people if units == "person" else [None] * len(self._log.runs)
