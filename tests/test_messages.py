@@ -8,7 +8,7 @@ import pytest
 
 import dpmanifold
 from dpmanifold import errors
-from dpmanifold.cli.wording import OptionWording
+from dpmanifold.cli.failures import OptionWording
 from dpmanifold.errors import (
     WITHHELD,
     Argument,

@@ -6,8 +6,8 @@ from typer.testing import CliRunner
 
 import dpmanifold as dpm
 from dpmanifold.cli.arguments import center_of, space_of
+from dpmanifold.cli.failures import OptionWording
 from dpmanifold.cli.main import app
-from dpmanifold.cli.wording import OptionWording
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError, Message
 
 pytestmark = pytest.mark.security

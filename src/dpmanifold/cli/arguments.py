@@ -38,7 +38,7 @@ def space_of(name: str, size: str | None, shape: tuple[int, ...] | None = None, 
         return _in_full(name)
     if name.startswith(PRODUCT):
         return _stack(name, size, shape, numbers)
-    kind, keywords = _spelled(name)
+    kind, keywords = spelled(name)
     sizes = _sizes(size)
     if size is None and kind.example:  # a class without arguments has one space
         if shape is None:
@@ -97,13 +97,13 @@ def kind_of(name: str) -> type[Manifold]:
     """Return the class of a space by its name or its text in full."""
     if name.startswith(PRODUCT):
         return Product
-    return type(_in_full(name)) if "(" in name else _spelled(name)[0]
+    return type(_in_full(name)) if "(" in name else spelled(name)[0]
 
 
 def _stack(name: str, size: str | None, shape: tuple[int, ...] | None, numbers: str) -> Product:
     """Return a product of equal spaces: how many is the first size, or the first axis of a record."""
     inner = name.removeprefix(PRODUCT)
-    _spelled(inner)
+    spelled(inner)
     if size is not None:
         count, _, rest = size.partition(",")
         if not (_WHOLE.fullmatch(count.strip()) and rest):
@@ -123,10 +123,6 @@ def _in_full(text: str) -> Manifold:
         return space_from_text(text)
     except InvalidDataError as problem:
         raise InvalidArgumentError("`space`: {problem}", problem=problem) from None
-
-
-def _spelled(name: str) -> tuple[type[Manifold], dict[str, Any]]:
-    return spelled(name)
 
 
 def _sizes(text: str | None) -> tuple[int, ...] | None:

@@ -10,9 +10,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich import box
 from rich.table import Table
-from rich.text import Text
 
 from dpmanifold import data
 from dpmanifold._check import Array
@@ -21,7 +19,7 @@ from dpmanifold.cli import options
 from dpmanifold.cli.arguments import EACH, ball_of, kind_of, space_of
 from dpmanifold.cli.command import how_of, shared_options
 from dpmanifold.cli.engine import at_work
-from dpmanifold.cli.failures import DATA_REFUSED
+from dpmanifold.cli.failures import DATA_REFUSED, words_of
 from dpmanifold.cli.records import (
     Given,
     How,
@@ -30,8 +28,7 @@ from dpmanifold.cli.records import (
     opened_whole,
     read,
 )
-from dpmanifold.cli.speech import say, say_json, say_table, working
-from dpmanifold.cli.wording import words_of
+from dpmanifold.cli.speech import say_answer, table_of, working
 from dpmanifold.data.formats import files_in
 from dpmanifold.data.inspection import inspect_pieces
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
@@ -80,14 +77,9 @@ def check(
             inside = ball_of(where, words["radius"], words["center"], words["source"], words["ball"])
         with working("checking", quiet=words["quiet"]):
             found = asked.inspected(where, inside)
-    if words["as_json"]:
-        say_json({**found.to_dict(), "notes": asked.told})
-    else:
-        say(_NOT_PRIVATE)
-        table = _table(found)
-        if table.row_count:
-            say_table(table)
-        say("\n".join([*asked.told, *_sentences(found)]))
+    table = _table(found)
+    told = [_NOT_PRIVATE, *([table] if table.row_count else []), *asked.told, *_sentences(found)]
+    say_answer({**found.to_dict(), "notes": asked.told}, words["as_json"], *told)
     if not found.ok:
         raise typer.Exit(DATA_REFUSED)
 
@@ -183,14 +175,14 @@ class _Asked:
 def _table(found: data.Inspection) -> Table:
     """Return the files one by one; of many, those alone with which something is wrong."""
     shown = [file for file in found.files if file.problems or len(found.files) <= _MOST_LINES]
-    table = Table(box=box.SIMPLE)
-    for heading in ("file", "records", *([] if found.outside is None else ["outside"]), "what is wrong"):
-        right = heading in ("records", "outside")
-        table.add_column(heading, justify="right" if right else "left", no_wrap=right, overflow="fold")
-    for file in shown:
-        counts = [f"{file.records:,}", *([] if file.outside is None else [f"{file.outside:,}"])]
-        table.add_row(Text(file.path), *counts, Text("\n".join(map(words_of, file.problems)) or "-"))
-    return table
+    headings = ("file", "records", *([] if found.outside is None else ["outside"]), "what is wrong")
+    counts = [[f"{count:,}" for count in (file.records, file.outside) if count is not None] for file in shown]
+    rows = [
+        (file.path, *numbers, "\n".join(map(words_of, file.problems)) or "-")
+        for file, numbers in zip(shown, counts, strict=True)
+    ]
+    numbers = ("records", "outside")
+    return table_of(headings, rows, whole=numbers, right=numbers)
 
 
 def _sentences(found: data.Inspection) -> list[str]:

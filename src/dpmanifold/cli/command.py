@@ -17,12 +17,11 @@ from dpmanifold.cli import options
 from dpmanifold.cli.arguments import ball_of, classes_of, promise_of
 from dpmanifold.cli.engine import at_work
 from dpmanifold.cli.failures import guarded
-from dpmanifold.cli.outputs import Folder, Outputs
+from dpmanifold.cli.outputs import Folder, Outputs, Views
 from dpmanifold.cli.payer import NOBODY, Payer, paying, refuse_simulations, with_array
 from dpmanifold.cli.records import Given, How, read
 from dpmanifold.cli.registered import registered
 from dpmanifold.cli.speech import complain
-from dpmanifold.cli.views import Views
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.mechanisms import MECHANISMS
 from dpmanifold.privacy import Promise

@@ -1,4 +1,4 @@
-"""How a command fails: one paragraph on stderr with the remedy, and an exit code that says whose turn it is.
+"""How a command fails: a paragraph on stderr with the remedy, in words of options, and an exit code of whose turn it is.
 
 0 done, 1 a fault of the program or the machine, 2 bad arguments, 3 data refused, 4 the promise cannot be kept, or a
 result or a ledger does not hold, 129, 130 or 143 interrupted.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import os
 import traceback
 import warnings
@@ -15,24 +16,77 @@ from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 import typer
+from typer.models import OptionInfo
 
 from dpmanifold.cli.endings import Terminated, code_of, held_back
 from dpmanifold.cli.speech import CannotPrintError, complain, say_json
-from dpmanifold.cli.wording import OptionWording, options_of
 from dpmanifold.errors import (
     BudgetError,
     CardError,
     ClusterError,
     DPManifoldError,
+    Either,
     InvalidDataError,
     LedgerError,
+    Message,
     PromiseError,
     ReleaseLostError,
     SourceChangedError,
+    Wording,
 )
 from dpmanifold.stats.settling import KEY_NOTE
 
 FAULT, BAD_ARGUMENTS, DATA_REFUSED, PROMISE_IMPOSSIBLE = 1, 2, 3, 4
+# Arguments of the library that are no options: what is typed before them.
+_ARGUMENTS = {"X": "the data", "paths": "PATH", "path": "PATH", "folder": "PATH"}
+
+
+class OptionWording(Wording):
+    """Arguments as options of a command; those that it does not have keep their names.
+
+    Parameters
+    ----------
+    options : what is typed, by the name of the argument; None for any name
+    """
+
+    def __init__(self, options: dict[str, str] | None = None) -> None:
+        self._options = options
+
+    def argument(self, name: str, value: str | None) -> str:
+        """Return an option, with its value as it is typed.
+
+        Examples
+        --------
+        >>> OptionWording().argument("invalid", '"center"'), OptionWording().argument("covariate_range", None)
+        ('--invalid center', '--covariate-range')
+        """
+        known = _ARGUMENTS.get(name) or f"--{name.replace('_', '-')}"
+        if self._options is not None and not known.startswith("--"):
+            return known
+        option = known if self._options is None else self._options.get(name, super().argument(name, value))
+        typed = (value or "").strip('"')
+        plain = not option.startswith("--") or typed in ("", "True", "...")
+        return option if plain else f"{option} {typed}"
+
+    def either(self, said: Either) -> object:
+        """Return what is not for Python."""
+        return said.elsewhere
+
+
+def words_of(said: str) -> str:
+    """Return a message in the words of options; a text that is no message, as it is."""
+    return OptionWording().message(said) if isinstance(said, Message) else said
+
+
+def options_of(command: Callable[..., object]) -> dict[str, str]:
+    """Return what is typed for each option of a command, by the name of the parameter."""
+    found = {}
+    for name, annotation in inspect.get_annotations(command, eval_str=True).items():
+        for info in getattr(annotation, "__metadata__", ()):
+            if isinstance(info, OptionInfo):
+                declared = [text for text in info.param_decls or () if text.startswith("--")]
+                found[name] = declared[0].partition("/")[0] if declared else f"--{name.replace('_', '-')}"
+    return found
 
 
 def fail(message: str, code: int = BAD_ARGUMENTS) -> NoReturn:
@@ -121,7 +175,7 @@ def kept(write: Callable[[], None], where: str, record: Any, remark: str = "") -
     record : the release for machines: printed if it cannot be written, as its promise is spent
     remark : what else to say then, such as how to get it again
     """
-    written = False
+    written, behind = False, f" {remark}" if remark else ""
     try:
         with held_back():
             write()
@@ -130,14 +184,16 @@ def kept(write: Callable[[], None], where: str, record: Any, remark: str = "") -
     except typer.Exit:
         raise
     except (KeyboardInterrupt, Terminated) as ending:
-        done = _sentence(where) if written else f"Nothing was written.{_behind(remark)}"
+        done = (
+            f"{where[0].upper()}{where[1:]}, and the promise is spent." if written else f"Nothing was written.{behind}"
+        )
         fail(f"interrupted. {done}", code_of(ending))
     except Exception as problem:
         if wants_traceback():
             traceback.print_exc()
         if written:
             fail(f"{where}, and the promise is spent; but it could not be printed{_reason(problem)}.", FAULT)
-        _rescue(record, _reason(problem), _behind(remark))
+        _rescue(record, _reason(problem), behind)
 
 
 def _rescue(record: Any, reason: str, remark: str) -> NoReturn:
@@ -161,14 +217,6 @@ def _reason(problem: Exception) -> str:
 def _key_in(problem: BaseException) -> str:
     """Return what an error says about the key of its request, which may be paid for; no other note is shown."""
     return "".join(f" {note}" for note in getattr(problem, "__notes__", ()) if note.startswith(KEY_NOTE))
-
-
-def _behind(remark: str) -> str:
-    return f" {remark}" if remark else ""
-
-
-def _sentence(text: str) -> str:
-    return f"{text[0].upper()}{text[1:]}, and the promise is spent."
 
 
 def wants_traceback() -> bool:

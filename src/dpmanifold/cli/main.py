@@ -15,7 +15,6 @@ from dpmanifold.cli import (
     private,
     public,
     remote,
-    reproduce,
     results,
     service,
 )
@@ -92,7 +91,7 @@ for name, command, panel in (
     ("show", results.show, _AFTER),
     ("predict", results.predict, _AFTER),
     ("serve", service.serve, _SERVING),
-    ("reproduce", reproduce.reproduce, _PAPERS),
+    ("reproduce", public.reproduce, _PAPERS),
 ):
     app.command(name=name, rich_help_panel=panel)(command)
 app.add_typer(ledger.app, name="ledger", rich_help_panel=_AFTER)

@@ -17,17 +17,22 @@ from typing import Any
 
 import numpy as np
 
+from dpmanifold._check import Array
 from dpmanifold._extras import optional_module
 from dpmanifold.cli.failures import FAULT, fail, kept, wants_traceback
 from dpmanifold.cli.records import is_pattern
 from dpmanifold.cli.speech import CannotPrintError, json_text, mention, say, say_json
-from dpmanifold.cli.views import PLAIN, Views
+from dpmanifold.data import landmark_links
+from dpmanifold.data.coordinates import system_of, to_coordinates
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.files import same_file, sync_folder, whole_file
+from dpmanifold.inference import ConfidenceRegion
+from dpmanifold.manifolds import Manifold
 from dpmanifold.mechanisms import MECHANISMS
 from dpmanifold.records import write_record
 from dpmanifold.release import Release
 from dpmanifold.result import Result
+from dpmanifold.statistic import Kind
 
 PICTURES = (".png", ".svg", ".pdf")
 Input = str | os.PathLike[str] | Sequence[str] | None
@@ -38,6 +43,73 @@ Inputs = Mapping[str, Input]
 STDOUT = pathlib.Path("-")
 """The name that stands for standard output: the release goes there as JSON, and what people read to stderr."""
 UNMARKED = "--npy holds numbers alone and could not be marked NOT PRIVATE. Leave it out."
+
+
+@dataclass(frozen=True)
+class Views:
+    """What was said about showing a result.
+
+    Parameters
+    ----------
+    coordinates : the system of coordinates in which a mean is told as well
+    links : which landmarks a picture joins
+    """
+
+    coordinates: str | None = None
+    links: str | None = None
+
+    def check(self, space: Manifold, picture: pathlib.Path | None) -> None:
+        """Refuse links that cannot be drawn, before anything is spent."""
+        if self.links is None:
+            return
+        if picture is None:
+            raise InvalidArgumentError("--links says which landmarks --picture joins. Give both.")
+        from dpmanifold.plots import PICTURES
+
+        if "links" not in PICTURES.get(space.picture).options:
+            raise InvalidArgumentError(f"--links means nothing in a picture on {space!r}. Leave it out.")
+        landmark_links(self.links, space.shape[0])
+
+    def for_result(self, result: Result, picture: pathlib.Path | None) -> Views:
+        """Refuse what a result that is there cannot be shown in."""
+        mean = _mean_of(result)
+        if mean is None and (self.coordinates is not None or self.links is not None):
+            raise InvalidArgumentError("--coordinates and --links are about a released mean, which this is not.")
+        if mean is not None:
+            self.check(mean[1], picture)
+            if self.coordinates is not None:
+                system_of(mean[1], self.coordinates)
+        return self
+
+    def told(self, result: Result) -> list[str]:
+        """Return a line with the mean in the coordinates that were named, where it is a mean and can be."""
+        mean = _mean_of(result)
+        if self.coordinates is None or mean is None or mean[1].check(mean[0]) is not None:
+            return []  # a baseline's mean need not be a point
+        value, space = mean
+        try:
+            words = system_of(space, self.coordinates).told(to_coordinates(value, space, self.coordinates))
+        except InvalidArgumentError:  # systems of other distributions may be read and not written
+            return []
+        return [f"  {self.coordinates:<12} {words}"]
+
+    @property
+    def of_picture(self) -> dict[str, Any]:
+        """What :func:`dpmanifold.plots.show` is told."""
+        return {} if self.links is None else {"links": self.links}
+
+
+PLAIN = Views()
+
+
+def _mean_of(result: Result) -> tuple[Array, Manifold] | None:
+    """Return a released mean and its space; None for other results."""
+    match result:
+        case ConfidenceRegion():
+            return result.center, result.space
+        case Release() if result.definition.kind is Kind.POINT:
+            return result.value, result.ball.space
+    return None
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,7 @@
-"""The commands that touch no data: what there is, what one record can do, what to expect, what attacks show."""
+"""The commands that touch no data: what there is, what one record can do, what to expect, what attacks show.
+
+The papers' experiments come in a distribution of their own, and are found by entry point.
+"""
 
 from __future__ import annotations
 
@@ -13,20 +16,21 @@ from rich import box
 from rich.table import Table
 
 from dpmanifold import sensitivity
+from dpmanifold._version import __version__
 from dpmanifold.ball import Ball
 from dpmanifold.cli import options
 from dpmanifold.cli.arguments import ball_of, class_words, promise_of, shape_of, space_of
 from dpmanifold.cli.build import planned_options
 from dpmanifold.cli.command import dressed, parameter
-from dpmanifold.cli.failures import PROMISE_IMPOSSIBLE, guarded
-from dpmanifold.cli.outputs import check_targets, require_plots, save_figure, save_picture
+from dpmanifold.cli.failures import PROMISE_IMPOSSIBLE, guarded, words_of
+from dpmanifold.cli.outputs import check_targets, refuse_stdout, require_plots, save_figure, save_picture
 from dpmanifold.cli.speech import say_answer, table_of, working
-from dpmanifold.cli.wording import words_of
-from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.errors import InvalidArgumentError, MissingPackageError
 from dpmanifold.manifolds import Manifold
 from dpmanifold.manifolds.registry import examples
 from dpmanifold.mechanisms import MECHANISMS
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PureDP
+from dpmanifold.registry import Registry
 from dpmanifold.sensitivity import Sensitivity
 from dpmanifold.statistic import STATISTICS
 from dpmanifold.stats import Outlook, needed_promise, needed_units
@@ -398,3 +402,30 @@ def audit(
     say_answer(found.to_dict(), as_json, repr(found), *([] if picture is None else [f"  written      {picture}"]))
     if found.refuted:
         raise typer.Exit(PROMISE_IMPOSSIBLE)
+
+
+PAPERS: Registry[Callable[..., None]] = Registry("command of the papers", "dpmanifold.papers")
+
+
+@guarded
+def reproduce(
+    name: Annotated[str, typer.Argument(help="list, all, a paper, or paper/experiment.")],
+    out: Annotated[pathlib.Path, typer.Option(help="Folder for CSV, PNG and Markdown.")] = pathlib.Path("reproduced"),
+    data: Annotated[pathlib.Path | None, typer.Option(envvar="DPM_DATA", help="Folder with data sets.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A version of seconds, to see that it runs.")] = False,
+    processes: Annotated[
+        int | None, typer.Option(min=1, help="How many run at once; all processors if left out.")
+    ] = None,
+    pages: Annotated[
+        pathlib.Path | None, typer.Option(help="Also write one page per paper into this folder, from the results.")
+    ] = None,
+) -> None:
+    """Rerun the papers: published / their formula / ours. Seeded, hence NOT PRIVATE; goes on where it was stopped."""
+    refuse_stdout("--out", out)
+    command = PAPERS.find("reproduce")
+    if command is None:
+        raise MissingPackageError(
+            "the papers' experiments are a distribution of their own, which is not installed. Run: pip install "
+            f"dpmanifold-papers=={__version__}, or, in a checkout of the repository, pip install --editable ./papers."
+        )
+    command(name, out=out, data=data, quick=quick, processes=processes, pages=pages)

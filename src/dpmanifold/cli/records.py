@@ -113,7 +113,10 @@ def read(
     if images:
         if tell is not None:
             tell(f"read are {len(images):,} images of tensors: {listed(path.name for path in images)}.")
-        return _of_images(_from_nifti(images, how), paths[0], name, size, how)
+        # Each is somebody's, or its person stands in another file.
+        names = {IMAGE: [os.fspath(path) for path in images]}
+        source = data.from_nifti(images, order=how.order, mask=how.mask, per_image=names)
+        return _of_images(source, paths[0], name, size, how)
     file = opened_whole(paths, kind, how, along)
     if file is None:
         return _streamed(paths, name, size, how, along, tell)
@@ -192,12 +195,6 @@ def _brains(folder: str, name: str, size: str | None, how: How, tell: Callable[[
     return _of_images(source, folder, name, size, how)
 
 
-def _from_nifti(images: Sequence[pathlib.Path], how: How) -> ImageSource:
-    """Return the tensors of images that were named; each is somebody's, or its person stands in another file."""
-    names = {IMAGE: [os.fspath(path) for path in images]}
-    return data.from_nifti(images, order=how.order, mask=how.mask, per_image=names)
-
-
 def _of_images(source: ImageSource, path: str, name: str, size: str | None, how: How) -> Given:
     """Return the tensors of images."""
     for option, given in (("--columns", how.columns), ("--array", how.key), ("--coordinates", how.coordinates)):
@@ -229,13 +226,13 @@ def _at_once(file: data.DataFile, name: str, size: str | None, how: How, along: 
     return Given(np.asarray(space.project(records)) if how.normalize else records, space, file.names, file)
 
 
-def _column(text: str, opened: data.DataFile | None, n: int | None, option: str) -> Array:
+def _column(text: str, opened: data.DataFile, n: int | None, option: str) -> Array:
     """Return one value per record: a column or key of the file that was read, or of another one.
 
     Of a table with a row per landmark, one value per specimen.
     """
     labels = option == "--labels"
-    if opened is None or not opened.names:
+    if not opened.names:
         return column_elsewhere(text, (), n, option)
     try:
         found = opened.column(text, labels=labels)

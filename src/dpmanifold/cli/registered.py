@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, final
 
 from dpmanifold.cli.arguments import EACH, ball_of, kind_of
@@ -29,14 +28,6 @@ Read = Callable[[str | None, str | None], Given]
 _LATER = ()  # stands for ids that are read along with the records
 
 
-@dataclass(frozen=True)
-class Columns:
-    """Where classes and covariates stand, as it was said or else registered; None where there are none."""
-
-    labels: str | None
-    covariate: str | None
-
-
 @final
 class Late(Registered):
     """Registered records of files that nobody has looked at yet.
@@ -47,16 +38,25 @@ class Late(Registered):
     known : what is registered
     read : opens the files; called after the spend
     units : what was said about them
-    beside : where classes and covariates stand
+    labels, covariate : where classes and covariates stand, as it was said or else registered; None where there are none
     """
 
-    def __init__(self, account: Population, known: RegisteredData, read: Read, units: str, beside: Columns) -> None:
+    def __init__(
+        self,
+        account: Population,
+        known: RegisteredData,
+        read: Read,
+        units: str,
+        labels: str | None,
+        covariate: str | None,
+    ) -> None:
         self.id, self.ledger, self.population, self.name = known.id, known.ledger, known.population, known.name
         self.ball, self.n, self.unit, self.invalid, self.facts = (
             known.ball, known.n, known.unit, known.invalid, known.facts,
         )  # fmt: skip
         self.fingerprint, self.records_mark, self.covariate = known.fingerprint, known.records_mark, known.covariate
-        self._account, self._known, self._read, self._units, self._beside = account, known, read, units, beside
+        self._account, self._known, self._read, self._units = account, known, read, units
+        self._columns = labels, covariate
 
     def check(self) -> None:
         """Refuse a ledger whose key is not there."""
@@ -64,7 +64,7 @@ class Late(Registered):
 
     def open(self) -> Opened:
         """Open the files, and compare them with what was registered."""
-        labels, covariate = self._beside.labels, self._beside.covariate
+        labels, covariate = self._columns
         given = self._read(labels, covariate)
         found = self._account.dataset(
             self.name,
@@ -99,11 +99,11 @@ def registered(name: str, words: Words, account: Account | None, read: Read) -> 
     known = whose.dataset(plain, None, units=_LATER, labels=_LATER, covariate=_LATER, version=which)
     about = next(one.about for one in whose.datasets() if one.id == known.id)
     _refuse_others(name, words, known, about)
-    beside = Columns(*(_beside(option, words, known, about) for option in ("labels", "covariate")))
+    labels, covariate = (_beside(option, words, known, about) for option in ("labels", "covariate"))
     space = known.ball.space
     said = (words["radius"], words["center"], words["source"], words.get("ball"))
     ball = known.ball if said == (None, None, "", None) else ball_of(space, *said)
-    return Given(Late(whose, known, read, words["units"], beside), space), ball
+    return Given(Late(whose, known, read, words["units"], labels, covariate), space), ball
 
 
 def _refuse_others(name: str, words: Words, known: RegisteredData, about: Words) -> None:
@@ -125,7 +125,11 @@ def _refuse_others(name: str, words: Words, known: RegisteredData, about: Words)
         raise InvalidArgumentError(
             "`invalid` must be {invalid}, as {id} was registered. Leave it out.", invalid=known.invalid, id=known.id
         )
-    _refuse_missing(words["path"], name)
+    for path in words["path"]:
+        if not os.path.lexists(path) and not (is_pattern(path) and glob.glob(path, recursive=True)):
+            raise InvalidArgumentError(
+                "{path} is not there: `dataset` {name} says what it holds, PATH where it is.", path=path, name=name
+            )
 
 
 def _beside(option: str, words: Words, known: RegisteredData, about: Words) -> str | None:
@@ -159,11 +163,3 @@ def _beside(option: str, words: Words, known: RegisteredData, about: Words) -> s
             id=known.id,
         )
     return said if said is not None else str(column)
-
-
-def _refuse_missing(paths: Sequence[str], name: str) -> None:
-    for path in paths:
-        if not os.path.lexists(path) and not (is_pattern(path) and glob.glob(path, recursive=True)):
-            raise InvalidArgumentError(
-                "{path} is not there: `dataset` {name} says what it holds, PATH where it is.", path=path, name=name
-            )

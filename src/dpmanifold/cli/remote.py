@@ -23,9 +23,8 @@ from dpmanifold.cli.arguments import WHOLE_SPACE, ball_of, promise_of
 from dpmanifold.cli.build import known_queries, option_parameter, option_value, planned_options, summary
 from dpmanifold.cli.command import dressed, parameter, refuse_mechanism, shared_signature
 from dpmanifold.cli.failures import FAULT, PROMISE_IMPOSSIBLE, guarded
-from dpmanifold.cli.outputs import Folder, Outputs
+from dpmanifold.cli.outputs import Folder, Outputs, Views
 from dpmanifold.cli.speech import complain, say, say_answer, say_json, say_table, table_of
-from dpmanifold.cli.views import Views
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.manifolds import space_from_text
 from dpmanifold.progress import quietly

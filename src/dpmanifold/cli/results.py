@@ -16,6 +16,7 @@ from dpmanifold.cli import options
 from dpmanifold.cli.failures import PROMISE_IMPOSSIBLE, guarded
 from dpmanifold.cli.outputs import (
     UNMARKED,
+    Views,
     check_targets,
     require_plots,
     result_text,
@@ -26,7 +27,6 @@ from dpmanifold.cli.outputs import (
 from dpmanifold.cli.payer import READER, is_export, opened
 from dpmanifold.cli.records import Given, How, gathered, read
 from dpmanifold.cli.speech import complain, say, say_answer, say_json
-from dpmanifold.cli.views import Views
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.files import whole_file
 from dpmanifold.records import read_record

@@ -71,8 +71,15 @@ def _letter(character: str) -> str:
 
 def say(text: str) -> None:
     """Print a line, or several, on stdout."""
-    try:
+    with _printing():
         print(text, flush=True)
+
+
+@contextlib.contextmanager
+def _printing() -> Iterator[None]:
+    """Say why standard output cannot be written, and give it up."""
+    try:
+        yield
     except OSError as problem:
         give_up_stdout()
         raise CannotPrintError(problem.strerror or "it is closed") from problem
@@ -152,12 +159,9 @@ def complain(text: str) -> None:
 
 def finish() -> None:
     """Write out what stdout still holds, so that nothing fails after the command has ended."""
-    try:
+    with _printing():
         if sys.stdout is not None:
             sys.stdout.flush()
-    except OSError as problem:
-        give_up_stdout()
-        raise CannotPrintError(problem.strerror or "it is closed") from problem
 
 
 def give_up_stdout() -> None:
