@@ -1,4 +1,4 @@
-"""How a command fails: a paragraph on stderr with the remedy, in words of options, and an exit code of whose turn it is.
+"""How a command fails: a paragraph on stderr, with the remedy in words of options, and an exit code.
 
 0 done, 1 a fault of the program or the machine, 2 bad arguments, 3 data refused, 4 the promise cannot be kept, or a
 result or a ledger does not hold, 129, 130 or 143 interrupted.
