@@ -80,8 +80,7 @@ def record(connection: Connection, kind: str, who: str, /, **facts: str | int) -
 def page(database: Database, after: int = 0, limit: int = 100) -> list[Event]:
     """Return the events behind a number, in order, at most so many."""
     asked = select(tables.events).where(tables.events.c.seq > after).order_by(tables.events.c.seq).limit(limit)
-    with database.reading() as connection:
-        return [Event(*row) for row in connection.execute(asked)]
+    return [Event(*row) for row in database.rows(asked)]
 
 
 def every(database: Database, after: int = 0) -> Iterator[Event]:

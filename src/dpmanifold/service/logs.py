@@ -39,9 +39,9 @@ def log(event: str, level: str = "info", *, stream: IO[str] | None = None, **fie
     if unknown or level not in LEVELS:
         raise ValueError(f"a line of the log has no {', '.join(unknown) or level}")
     time = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    line: dict[str, str | int | float] = {"time": time, "level": level, "event": event}
-    line |= {name: value for name, value in fields.items() if value is not None}
+    said = {name: value for name, value in fields.items() if value is not None}
     target = sys.stderr if stream is None else stream
     with contextlib.suppress(OSError, ValueError):  # nobody reads it any more, or there is none
-        target.write(json.dumps(line) + "\n")  # in one piece: processes share it
+        # In one piece: processes share it.
+        target.write(json.dumps({"time": time, "level": level, "event": event, **said}) + "\n")
         target.flush()

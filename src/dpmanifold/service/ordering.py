@@ -96,9 +96,8 @@ class Asking(NamedTuple):
 
     def call(self, account: Account, key: str, **more: Any) -> Any:
         """Make the private call, which the account given here pays for."""
-        terms = {"budget": account, "key": key, **more}
         # Whoever asks reads every digit: what cannot be drawn exactly is refused before it is paid for.
-        terms = {**self.options, **terms, "arithmetic": EXACT}
+        terms = {**self.options, "budget": account, "key": key, **more, "arithmetic": EXACT}
         return self.question.query.of_registered(self.data, self.ball, self.question.privacy, **terms)
 
     def order(self, key: str) -> Order:

@@ -35,6 +35,7 @@ class Redaction(Wording):
 
     Examples
     --------
+    >>> from dpmanifold.errors import Message, Public
     >>> said = Message("column {column!r}: {entry!r} in line {line}.", column="group", entry="HIV+", line=Public(7))
     >>> print(Redaction({"labels": "group"}).message(said))
     column 'group': … in line 7.

@@ -219,7 +219,7 @@ class Settings:
         url = (web["url"] or own).rstrip("/")
         # By which names this machine calls itself, where only it can call.
         loopback = [f"{name}:{web['port']}" for name in ("127.0.0.1", "localhost") if is_loopback(host)]
-        found = cls(
+        return cls(
             path=path,
             title=said["service"]["title"],
             database=database(said["service"]["database"]),
@@ -242,15 +242,13 @@ class Settings:
             register_seconds=said["worker"]["register_seconds"],
             register_memory=said["worker"]["register_memory"],
         )
-        found._refuse_unsafe()
-        return found
 
     @property
     def is_local(self) -> bool:
         """Whether only this machine can reach the web process."""
         return self.host.startswith(UNIX) or is_loopback(self.host)
 
-    def _refuse_unsafe(self) -> None:
+    def __post_init__(self) -> None:
         """Refuse to speak in the clear to anybody but this machine, and what makes no sense."""
         if (self.certificate is None) != (self.private_key is None):
             raise InvalidArgumentError("web.certificate and web.private_key go together: give both, or neither.")

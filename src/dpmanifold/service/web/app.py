@@ -95,10 +95,8 @@ class Health:
                 }
                 self._until = time.monotonic() + _FRESH
             known = dict(self._known)
-        whole = all(known.values())
-        # Without the worker people can still read and plan, and what they ask waits.
-        reachable = known["database"] and known["ledger"]
-        return as_json({"status": "ok" if whole else "degraded", **known}, 200 if reachable else 503)
+        status = 200 if known["database"] and known["ledger"] else 503  # without the worker, what people ask waits
+        return as_json({"status": "ok" if all(known.values()) else "degraded", **known}, status)
 
 
 def _answers(part: Callable[[], object]) -> bool:

@@ -80,7 +80,8 @@ def query_of(request: Request, schemas: Mapping[str, Schema], needed: tuple[str,
     for name, value in pairs:
         if name not in schemas or name in found:
             raise ServiceError(f"Behind the question mark go, once each: {', '.join(schemas) or 'nothing'}.")
-        found[name] = _of_text(value, schemas[name])
+        whole = value.isascii() and value.isdigit() and len(value) <= _LONGEST_NUMBER
+        found[name] = int(value) if whole and schemas[name].get("type") == "integer" else value
         wrong = fault(found[name], schemas[name], {}, name)
         if wrong is not None:
             raise ServiceError(wrong)
@@ -89,11 +90,6 @@ def query_of(request: Request, schemas: Mapping[str, Schema], needed: tuple[str,
         raise ServiceError(f"Behind the question mark {', '.join(missing)} is missing.")
     _refuse_unstorable(found)
     return found
-
-
-def _of_text(value: str, schema: Schema) -> Any:
-    whole = value.isascii() and value.isdigit() and len(value) <= _LONGEST_NUMBER
-    return int(value) if schema.get("type") == "integer" and whole else value
 
 
 def _refuse_deep(body: bytes) -> None:

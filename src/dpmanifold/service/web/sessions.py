@@ -83,15 +83,9 @@ def page(request: Request, template: str, *, status: int = 200, **context: Any) 
     (the path of this page), `site` (the title of the service), `title` (the service's where the page gives none) and
     `static_url(name)`.
     """
-    login = current(request)
-    title = service_of(request).settings.title
-    known = {
-        "login": login,
-        "csrf": "" if login is None else login.csrf,
-        "here": request.scope["path"],
-        "site": title,
-        "title": title,
-    }
+    login, title = current(request), service_of(request).settings.title
+    csrf = "" if login is None else login.csrf
+    known = {"login": login, "csrf": csrf, "here": request.scope["path"], "site": title, "title": title}
     templates = cast("jinja2.Environment", request.app.state.templates)
     return HTMLResponse(templates.get_template(template).render({**known, **context}), status_code=status)
 
@@ -157,14 +151,14 @@ def start_form(request: Request) -> dict[str, str]:
     return _checked(_fields(request), _start_csrf(request, value))
 
 
-def sign_in(request: Request, actor: Actor, path: str | None = "/") -> RedirectResponse:
+def sign_in(request: Request, actor: Actor, path: str) -> RedirectResponse:
     """Begin a login of somebody whose password was right, and send the browser on."""
     logins = service_of(request).logins
     old = cookie_of(request, COOKIE)
     if old:
         logins.end(old)
     value, _ = logins.begin(actor)
-    response = see_other(local_path(path))
+    response = see_other(path)
     seconds = int(service_of(request).settings.login_hours * 3600)
     response.set_cookie(COOKIE, value, max_age=seconds, path="/", secure=True, httponly=True, samesite="strict")
     response.delete_cookie(START_COOKIE, path="/", secure=True, httponly=True, samesite="strict")
