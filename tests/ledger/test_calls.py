@@ -19,7 +19,7 @@ from dpmanifold.statistic import STATISTICS
 from dpmanifold.stats.content import content_of
 from dpmanifold.stats.mean import MeanProgram
 from dpmanifold.stats.registering import survey
-from extension.toy_statistic import Shells
+from extension.shells import Shells
 from laws.accounts import MemoryAccount, RecordedPopulation
 from laws.pieces import ListSource
 from registries import changed
@@ -83,7 +83,7 @@ def either(request, tmp_path):
 
 @pytest.fixture
 def no_shells(monkeypatch):
-    """Nobody has registered the toy statistic, whatever other tests of this process did."""
+    """Nobody has registered the statistic, whatever other tests of this process did."""
     changed(monkeypatch, STATISTICS)
     STATISTICS._items.pop("shells", None)
 

@@ -9,7 +9,7 @@ from dpmanifold.manifolds import SPACES, laws
 from dpmanifold.manifolds.facts import RankOne
 from dpmanifold.testing import check_space
 from dpmanifold_example.rotations import Rotations
-from extension.toy_space import Concentrations
+from extension.concentrations import Concentrations
 from registries import changed
 from testing.wrong_spaces import WRONG, HalfOfItsText, NoRounding, TooLittleNoise, WrongRadial
 

@@ -14,11 +14,11 @@ import dpmanifold as dpm
 from dpmanifold.cli import app
 from dpmanifold.registry import Registry
 from dpmanifold.stats import AveragedStatistic
-from extension import toy_statistic
+from extension import shells
 from laws.data import in_ball
 from registries import changed
 
-SHELLS = toy_statistic.register()
+SHELLS = shells.register()
 BALL = dpm.Ball(dpm.Sphere(2), [0.0, 0.0, 1.0], 0.6, source="by design")
 PROMISES = [dpm.PureDP(1.0), dpm.ApproxDP(0.5, 1e-6), dpm.ZCDP(0.5), dpm.GDP(1.0)]
 
@@ -146,7 +146,7 @@ def test_plan_foresees_what_the_release_states(privacy):
 
 def test_picture_report_and_notebook():
     found = release()
-    assert found.picture().texts[0].get_text() == toy_statistic.Shells.words
+    assert found.picture().texts[0].get_text() == shells.Shells.words
     page = found.report()
     assert "Private shells" in page
     assert "data:image/png" in page
@@ -217,7 +217,7 @@ def test_units_count_once():
 class Broken(AveragedStatistic):
     """What an author can get wrong."""
 
-    name, words, kind = "broken", "broken", toy_statistic.Kind.NUMBER
+    name, words, kind = "broken", "broken", shells.Kind.NUMBER
 
     def __init__(self, per_unit):
         self.make = per_unit
@@ -232,7 +232,7 @@ class Broken(AveragedStatistic):
 class Within(AveragedStatistic):
     """The share of the units within a part of the radius: a parameter of its own."""
 
-    name, words, kind = "within", "share of the units within a part of the radius", toy_statistic.Kind.NUMBER
+    name, words, kind = "within", "share of the units within a part of the radius", shells.Kind.NUMBER
 
     def __init__(self, part):
         self.part = part
@@ -306,7 +306,7 @@ def test_a_map_that_mixes_units_or_has_the_wrong_shape_is_refused():
 
 def test_a_statistic_is_registered_under_its_own_name():
     with pytest.raises(dpm.InvalidArgumentError, match="must be registered under that name"):
-        Registry("statistic", "dpmanifold.nowhere").register("another", toy_statistic.NEAR_CENTRE)
+        Registry("statistic", "dpmanifold.nowhere").register("another", shells.NEAR_CENTRE)
 
 
 def test_a_map_whose_rounding_depends_on_the_batch_is_refused():
@@ -384,13 +384,13 @@ def test_definitions_that_could_not_be_written_or_shown_are_refused_before_the_s
         wrong.prepared(header())
 
 
-@pytest.mark.parametrize("kind", [*list(toy_statistic.Kind)[:3], toy_statistic.Kind.BALL, "number", None], ids=str)
+@pytest.mark.parametrize("kind", [*list(shells.Kind)[:3], shells.Kind.BALL, "number", None], ids=str)
 def test_a_kind_that_an_average_is_not_or_that_its_value_is_not_is_refused_before_the_spend(kind):
     within = Within(0.5)
     within.kind = kind
-    if kind is toy_statistic.Kind.MATRIX:
+    if kind is shells.Kind.MATRIX:
         within.value = lambda numbers, ball: numbers
-    if kind is toy_statistic.Kind.VECTOR:
+    if kind is shells.Kind.VECTOR:
         within.value = lambda numbers, ball: numbers[0]
     refused(within, "kind|value|size")
 
@@ -444,7 +444,7 @@ def test_what_is_too_long_not_finite_or_fails_counts_for_that_unit_alone():
 
 def test_a_statistic_by_entry_point(monkeypatch, tmp_path):
     """A registry asks the entry points once, where a name is not known; no line of the script registers anything."""
-    point = metadata.EntryPoint("near centre", "extension.toy_statistic:NEAR_CENTRE", "dpmanifold.statistics")
+    point = metadata.EntryPoint("near centre", "extension.shells:NEAR_CENTRE", "dpmanifold.statistics")
     monkeypatch.setattr(metadata, "entry_points", lambda group: [point] if group == point.group else [])
     fresh = Registry("statistic", "dpmanifold.statistics")
     for name in dpm.STATISTICS.names():
@@ -457,6 +457,6 @@ def test_a_statistic_by_entry_point(monkeypatch, tmp_path):
     found.save(tmp_path / "near.json")
     read = dpm.load(tmp_path / "near.json")
     assert read.verify().ok
-    assert read.picture().axes[0].get_xlabel() == toy_statistic.NearCentre.words
+    assert read.picture().axes[0].get_xlabel() == shells.NearCentre.words
     assert "A private near centre" in read.report()
     assert "near centre" in fresh.names()

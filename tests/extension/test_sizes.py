@@ -1,4 +1,4 @@
-"""A space is one file and one line: it gets plans, releases, JSON, verify, the command line, pictures and reports."""
+"""A space of several sizes that a script registers: commands take them, and records tell them where they can."""
 
 import json
 
@@ -7,11 +7,9 @@ import pytest
 from typer.testing import CliRunner
 
 import dpmanifold as dpm
-from dpmanifold import plots
 from dpmanifold.cli import app
 from dpmanifold.manifolds import SPACES, space_from_text
-from dpmanifold.report import html_report
-from extension.toy_space import Concentrations
+from extension.concentrations import Concentrations
 from laws.space_laws import SpaceLaws
 from registries import changed
 
@@ -68,45 +66,9 @@ def test_the_plan_knows_what_the_noise_is():
     assert plan.rows[0].factor == pytest.approx(np.exp(plan.rows[0].error))
 
 
-def test_a_release_goes_to_json_and_back_and_is_verified(tmp_path):
-    release = dpm.private_mean(records(400), ball(), dpm.GDP(1.0), units=dpm.EACH_RECORD)
-    assert release.private
-    assert release.ball.space.check(release.value) is None
-    release.save(tmp_path / "mean.json")
-    again = dpm.load(tmp_path / "mean.json")
-    assert again.to_dict() == release.to_dict()
-    assert type(again.ball.space) is Concentrations
-    assert dpm.verify(again).ok
-    record = release.to_dict()
-    record["ball"]["radius"] *= 1.5
-    assert not dpm.verify(dpm.Release.from_dict(record)).ok, "a wrong record must be found"
-
-
-@pytest.mark.parametrize("privacy", [dpm.PureDP(1.0), dpm.ApproxDP(1.0, 1e-6), dpm.ZCDP(0.5), dpm.GDP(1.0)], ids=str)
-def test_every_promise_can_be_kept(privacy):
-    release = dpm.private_mean(records(400), ball(), privacy, units=dpm.EACH_RECORD)
-    assert dpm.verify(release).ok
-
-
 def test_the_mean_is_the_geometric_one():
     X = records(400)
     np.testing.assert_allclose(dpm.frechet.mean(X, ball()).value, np.exp(np.log(X).mean(axis=0)), rtol=1e-12)
-
-
-def test_a_region_is_released_and_drawn():
-    region = dpm.private_region(records(400), ball(), dpm.GDP(1.0), units=dpm.EACH_RECORD)
-    assert dpm.verify(region).ok
-    # Drawn as any space is, in the plane of the region's longest axes.
-    assert plots.show(region).axes[0].get_xlabel() == plots.tangent(region).axes[0].get_xlabel() != ""
-
-
-def test_picture_and_report():
-    release = dpm.private_mean(records(400), ball(), dpm.GDP(1.0), units=dpm.EACH_RECORD)
-    assert plots.show(release).texts[0].get_text() == plots.tangent(release).texts[0].get_text()
-    page = html_report(release)
-    assert "concentrations of 3 substances at 2 times" in page
-    assert "<img" in page
-    assert "NOT CONSISTENT" not in page
 
 
 def test_the_command_line_plans(folder):
