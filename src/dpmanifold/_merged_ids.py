@@ -352,8 +352,7 @@ class TextIds:
         """Return the same ids with the same numbers, to which more can be added."""
         other = TextIds()
         other._whole, other._spelt, other._of_whole = self._whole.copy(), self._spelt, self._of_whole
-        other._number.update(self._number)
-        other._number.default_factory = count(len(self._number)).__next__
+        other._number = defaultdict(count(len(self._number)).__next__, self._number)
         other._keys = dict(self._keys)
         return other
 

@@ -12,7 +12,7 @@ from scipy import ndimage, optimize
 import dpmanifold.data.descriptors as implementation
 from dpmanifold import SPD, InvalidArgumentError, InvalidDataError
 from dpmanifold.data import covariance_descriptors, descriptor_ball
-from dpmanifold.data.descriptor_ball import squared_radius_bound, trace_bound
+from dpmanifold.data.descriptors import squared_radius_bound, trace_bound
 
 ETAS = [1e-6, 1e-4, 1e-3]
 SOBEL = np.outer([1, 2, 1], [1, 0, -1])

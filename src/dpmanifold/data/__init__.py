@@ -6,8 +6,7 @@ from dpmanifold.data.bids import from_bids, is_bids
 from dpmanifold.data.connectivity import correlation_ball, from_connectivity
 from dpmanifold.data.coordinates import from_coordinates, to_coordinates
 from dpmanifold.data.dataset import Dataset
-from dpmanifold.data.descriptor_ball import descriptor_ball
-from dpmanifold.data.descriptors import covariance_descriptors, descriptors_in_blocks, iter_blocks
+from dpmanifold.data.descriptors import covariance_descriptors, descriptor_ball, descriptors_in_blocks, iter_blocks
 from dpmanifold.data.eeg import drop_reference, eeg_ball, eeg_covariances, remove_average_reference
 from dpmanifold.data.formats import LOADERS, as_records, load_array, load_column, open_file
 from dpmanifold.data.frames import from_frame

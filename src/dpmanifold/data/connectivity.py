@@ -13,7 +13,7 @@ import numpy as np
 
 from dpmanifold._check import Array, FloatArray, index_text, numeric_array, open_fraction, positive_int, shown
 from dpmanifold.ball import Ball
-from dpmanifold.data.descriptor_ball import ball_about_multiple, smallest_ball
+from dpmanifold.data.descriptors import ball_about_multiple, smallest_ball
 from dpmanifold.errors import Argument, InvalidArgumentError, InvalidDataError, Public
 from dpmanifold.linalg import symmetrize
 

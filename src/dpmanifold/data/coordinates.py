@@ -65,7 +65,7 @@ def from_coordinates(array: object, coordinates: str, *, invalid: str = "nan", l
     dpmanifold.errors.InvalidDataError: array: the row at index 1 is outside the unit ball, or not finite. Correct it,
     or leave it out.
     """
-    systems = _systems()
+    systems = {name: system for kind in SPACES for name, system in kind.coordinates.items()}
     if coordinates not in systems:
         raise InvalidArgumentError(
             "`coordinates` must be one of {systems}, got {got}.",
@@ -162,11 +162,6 @@ def system_of(space: Manifold, coordinates: object) -> Coordinates:
             "coordinates belong to curvature 1 or -1, and {space!r} has another. Rescale.", space=Public(space)
         )
     return system
-
-
-def _systems() -> dict[str, Coordinates]:
-    """Return the systems of coordinates of all spaces, by name."""
-    return {name: system for kind in SPACES for name, system in kind.coordinates.items()}
 
 
 def named_coordinates(names: Sequence[str], systems: Mapping[str, Coordinates]) -> str | None:

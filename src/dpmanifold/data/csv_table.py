@@ -329,7 +329,7 @@ def _sound_chunks(stream: IO[bytes], delimiter: str) -> Iterator[Chunk]:
             if not start or _has_lone_returns(data, 0, start):
                 raise Doubt
             first = False
-        end = _end_of_text(data, start, stop)
+        end = start + len(data[start:stop].rstrip(b"\r\n"))
         if end > start:
             quoted = data.find(b'"', start, stop) >= 0
             if (
@@ -344,13 +344,6 @@ def _sound_chunks(stream: IO[bytes], delimiter: str) -> Iterator[Chunk]:
         ended = ended or blank
         if not more:
             return
-
-
-def _end_of_text(data: bytes, start: int, stop: int) -> int:
-    """Return where the line breaks at the end begin."""
-    while stop > start and data[stop - 1] in (_NEWLINE, _RETURN):
-        stop -= 1
-    return stop
 
 
 def _is_sound(data: bytes, start: int, stop: int) -> bool:

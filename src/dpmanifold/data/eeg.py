@@ -15,8 +15,7 @@ from scipy.linalg import helmert
 
 from dpmanifold._check import Array, FloatArray, numeric_array, positive_float, positive_int, shown
 from dpmanifold.ball import Ball
-from dpmanifold.data.descriptor_ball import ball_about_multiple, smallest_ball
-from dpmanifold.data.descriptors import iter_blocks
+from dpmanifold.data.descriptors import ball_about_multiple, iter_blocks, smallest_ball
 from dpmanifold.errors import Argument, InvalidArgumentError, InvalidDataError, Public
 from dpmanifold.linalg import symmetrize
 

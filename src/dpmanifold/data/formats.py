@@ -28,14 +28,12 @@ from dpmanifold.manifolds.layouts import records_from
 from dpmanifold.registry import Registry
 
 LOADERS: Registry[type[DataFile]] = Registry("loader", "dpmanifold.loaders")
-LOADERS.register("npy", NpyFile)
-LOADERS.register("npz", NpzFile)
-LOADERS.register("csv", CsvTable)
-LOADERS.register("parquet", ParquetTable)
-LOADERS.register("tps", TpsFile)
-LOADERS.register("nifti", NiftiFile)
-LOADERS.register("camino", CaminoFile)
-LOADERS.register("epochs", EpochsFile)
+_OWN: dict[str, type[DataFile]] = {
+    "npy": NpyFile, "npz": NpzFile, "csv": CsvTable, "parquet": ParquetTable,
+    "tps": TpsFile, "nifti": NiftiFile, "camino": CaminoFile, "epochs": EpochsFile,
+}  # fmt: skip
+for _name, _kind in _OWN.items():
+    LOADERS.register(_name, _kind)
 
 # Said by name where an option is given to a format that does not take it.
 _FOR = {"columns": "tables: ", "mask": "images of tensors: ", "id_column": "tables: "}

@@ -291,7 +291,18 @@ def places_of(reading: Reading, columns: Sequence[Column], where: str) -> Places
     numbers, reading, kind = _chosen(reading, columns, where, set(apart.values()))
     _try_out(reading, [columns[place] for place in numbers], kind, where)
     for place in numbers:
-        _refuse(columns[place], where, place in apart.values())
+        column = columns[place]
+        if place in apart.values():
+            raise InvalidArgumentError(
+                "`columns`: {name!r} has the ids or labels, and no numbers of records.", name=column.name
+            )
+        if column.kind == "something else":
+            raise InvalidDataError(
+                "column {name!r} of {where} is of a type that is not numbers. Choose the columns of the records "
+                "with `columns=`.",
+                name=column.name,
+                where=where,
+            )
     return Places(reading, numbers, apart.get("units"), apart.get("labels"), kind)
 
 
@@ -378,21 +389,6 @@ def _are_complex(space: Manifold, columns: Sequence[Column]) -> bool:
     """Return whether columns are as many as a record has complex numbers, and not as many as it has real ones."""
     widths = {kind: {math.prod(one.shape) for one in space.layouts() if one.kind == kind} for kind in (REAL, COMPLEX)}
     return len(columns) in widths[COMPLEX] - widths[REAL]
-
-
-def _refuse(column: Column, where: str, apart: bool) -> None:
-    """Refuse a column that was chosen for records and can have none."""
-    if apart:
-        raise InvalidArgumentError(
-            "`columns`: {name!r} has the ids or labels, and no numbers of records.", name=column.name
-        )
-    if column.kind == "something else":
-        raise InvalidDataError(
-            "column {name!r} of {where} is of a type that is not numbers. Choose the columns of the records "
-            "with `columns=`.",
-            name=column.name,
-            where=where,
-        )
 
 
 def _place(names: Sequence[str], name: str, what: str, where: str) -> int:

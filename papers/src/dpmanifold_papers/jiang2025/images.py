@@ -14,7 +14,7 @@ from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
 from dpmanifold.data import descriptors_in_blocks, load_images, load_labels
 from dpmanifold.data.archives import archive_keys
-from dpmanifold.data.descriptor_ball import rounded_up, smallest_ball
+from dpmanifold.data.descriptors import rounded_up, smallest_ball
 from dpmanifold.manifolds import SPD
 from dpmanifold.plots import canvas
 from dpmanifold.plots.marks import not_private
