@@ -1,17 +1,233 @@
-"""What a feature map is: numbers made of a unit's coordinates, no two of which lie far apart."""
+"""What a feature map is: numbers made of a unit's coordinates, no two of which lie far apart; and what averages can be.
+
+Averages are known by ranges of single numbers, and by inequalities between blocks of them. Every inequality is linear:
+some combination a of the features is at most h for every unit, and so for every average. Noise Z moves a combination by
+a . Z. If a was fixed in advance that is one number, as long as a times one coordinate of the noise; if a was chosen
+with a view of what was drawn it is at most |a| times the length of the noise on the features that a was chosen among.
+`verify` holds what was drawn against both (theory: features).
+"""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from dpmanifold._check import FloatArray
-from dpmanifold.features.limits import Cut, in_vecd, of_length
 from dpmanifold.features.polynomials import root_up
+from dpmanifold.linalg import from_vecd, to_vecd
+
+# The product of two coordinates of a vector of length 1 is at most 1/2 in size; vecd has it times the root of 2.
+_OFF_DIAGONAL = np.sqrt(0.5)
+
+
+class Cut(NamedTuple):
+    """An inequality that every average satisfies.
+
+    Attributes
+    ----------
+    what : is too large if it does not hold, in words
+    combination : a, (size,)
+    most : h, which a . x is not above if x is an average
+    among : how many features a was chosen among, looking at what was drawn; 1 if it was fixed in advance
+    rows : of a combination w'Sw of the entries of a matrix with so many rows, w a unit vector; else 0
+    """
+
+    what: str
+    combination: FloatArray
+    most: float
+    among: int = 1
+    rows: int = 0
+
+    def over(self, x: FloatArray) -> float:
+        """Return by how much numbers do not satisfy it; not above 0 if they do."""
+        return float(self.combination @ x) - self.most
+
+
+def combined(size: int, *parts: tuple[Any, npt.ArrayLike]) -> FloatArray:
+    """Return a combination of `size` features, given places and what the features there count.
+
+    Examples
+    --------
+    >>> combined(4, (0, 1.0), ([2, 3], [5.0, 6.0]))
+    array([1., 0., 5., 6.])
+    """
+    found = np.zeros(size)
+    for places, counts in parts:
+        found[places] = counts
+    return found
+
+
+def of_length(what: str, x: FloatArray, places: slice = slice(None), most: float = 1.0) -> Cut:
+    """Return that a part of the features is a vector of at most a length, along what was drawn of it.
+
+    Examples
+    --------
+    >>> cut = of_length("mean", np.array([3.0, 4.0, 9.0]), slice(0, 2))
+    >>> cut.combination, cut.most
+    (array([0.6, 0.8, 0. ]), 1.0)
+    """
+    part = x[places]
+    return Cut(what, combined(len(x), (places, _direction(part))), most, among=len(part))
+
+
+def of_matrix(what: str, x: FloatArray, places: slice, root: float = 1.0, most: float = 1.0) -> list[Cut]:
+    """Return that a part of the features is vecd of averages of v v' times a root, |v|^2 at most `most`.
+
+    Such a matrix has no negative eigenvalue and at most that trace: along the nearest one, and by itself.
+
+    Examples
+    --------
+    >>> drawn = to_vecd(np.diag([0.5, -0.2]))
+    >>> [(cut.what, round(cut.over(drawn), 3)) for cut in of_matrix("M", drawn, slice(0, 3))]
+    [('M', 0.2), ('trace of the M', -0.7), ('smallest eigenvalue of the M', 0.2)]
+    """
+    values, vectors = np.linalg.eigh(from_vecd(x[places]) / root)
+    rows, size = len(values), len(x)
+    entries = rows * (rows + 1) // 2
+    nearest = _nearest(values, most)
+    away = to_vecd((vectors * _direction(values - nearest)) @ vectors.T)
+    least = to_vecd(np.outer(vectors[:, 0], vectors[:, 0]))
+    diagonal = np.concatenate([np.ones(rows), np.zeros(entries - rows)])
+    return [
+        Cut(what, combined(size, (places, away)), root * float(nearest @ _direction(values - nearest)), entries),
+        Cut(f"trace of the {what}", combined(size, (places, diagonal)), root * most),
+        Cut(f"smallest eigenvalue of the {what}", combined(size, (places, -least)), 0.0, entries, rows),
+    ]
+
+
+class Moments(NamedTuple):
+    """A matrix of moments, the average of y y': each entry is a known number, or a feature times a number.
+
+    Attributes
+    ----------
+    known : (m, m), where no feature stands
+    places : (m, m), which feature stands there; -1 for none
+    factors : (m, m), what it is multiplied by
+    """
+
+    known: FloatArray
+    places: npt.NDArray[np.int64]
+    factors: FloatArray
+
+    @staticmethod
+    def of_vecd(dim: int, start: int, root: float) -> Moments:
+        """Return the matrix whose vecd times a root are the features from `start` on.
+
+        Examples
+        --------
+        >>> Moments.of_vecd(2, 4, 1.0).places
+        array([[4, 6],
+               [6, 5]])
+        """
+        entries = dim * (dim + 1) // 2
+        order = from_vecd(np.arange(start, start + entries, dtype=np.float64) * _once(dim))
+        return Moments(np.zeros((dim, dim)), np.rint(order).astype(np.int64), from_vecd(np.ones(entries)) / root)
+
+    @staticmethod
+    def of_features(places: npt.ArrayLike, factor: float) -> Moments:
+        """Return a matrix, or a row of it, that features fill in the given order.
+
+        Examples
+        --------
+        >>> Moments.of_features([[0, 1]], 0.5).factors
+        array([[0.5, 0.5]])
+        """
+        found = np.asarray(places)
+        return Moments(np.zeros(found.shape), found, np.full(found.shape, factor))
+
+    @staticmethod
+    def of_diagonal(places: npt.NDArray[np.int64], factor: float) -> Moments:
+        """Return a diagonal matrix that features fill in the given order.
+
+        Examples
+        --------
+        >>> Moments.of_diagonal(np.array([0, 3]), 1.0).places
+        array([[ 0, -1],
+               [-1,  3]])
+        """
+        there = np.eye(len(places), dtype=bool)
+        return Moments(np.zeros(there.shape), np.where(there, places, -1), np.where(there, factor, 0.0))
+
+    @staticmethod
+    def of_known(known: FloatArray) -> Moments:
+        """Return a matrix that is known.
+
+        Examples
+        --------
+        >>> Moments.of_known(np.ones((1, 1))).places
+        array([[-1]])
+        """
+        return Moments(known, np.full(known.shape, -1), np.zeros(known.shape))
+
+    def bordering(self, side: Moments, block: Moments) -> Moments:
+        """Return [[self, side], [side', block]].
+
+        Examples
+        --------
+        >>> one = Moments.of_known(np.ones((1, 1)))
+        >>> one.bordering(Moments.of_features([[0, 1]], 1.0), Moments.of_vecd(2, 2, 1.0)).places
+        array([[-1,  0,  1],
+               [ 0,  2,  4],
+               [ 1,  4,  3]])
+        """
+        return Moments(*(np.block([[a, b], [b.T, c]]) for a, b, c in zip(self, side, block, strict=True)))
+
+    def cut(self, what: str, x: FloatArray) -> Cut:
+        """Return that it has no negative eigenvalue, along the smallest as it was drawn.
+
+        Examples
+        --------
+        >>> one = Moments.of_known(np.ones((1, 1)))
+        >>> both = one.bordering(Moments.of_features([[0]], 1.0), Moments.of_features([[1]], 1.0))
+        >>> drawn = np.array([0.9, 0.5])  # no number has a mean of 0.9 and a mean square of 0.5
+        >>> round(both.cut("mean beside the square", drawn).over(drawn), 3)
+        0.184
+        """
+        there = self.places >= 0
+        u = np.linalg.eigh(np.where(there, x[self.places] * self.factors, self.known))[1][:, 0]
+        found = np.zeros(len(x))
+        np.subtract.at(found, self.places[there], (np.outer(u, u) * self.factors)[there])
+        return Cut(what, found, float(u @ self.known @ u), among=int(np.count_nonzero(found)))
+
+
+def in_vecd(dim: int, root: float = 1.0, most: float = 1.0) -> tuple[FloatArray, FloatArray]:
+    """Return the ends between which the numbers of vecd(v v') times a root lie, |v|^2 at most `most`.
+
+    Examples
+    --------
+    >>> low, high = in_vecd(2)
+    >>> low.round(3), high.round(3)
+    (array([ 0.   ,  0.   , -0.707]), array([1.   , 1.   , 0.707]))
+    """
+    off = np.full(dim * (dim - 1) // 2, _OFF_DIAGONAL)
+    high = root * most * np.concatenate([np.ones(dim), off])
+    return np.concatenate([np.zeros(dim), -high[dim:]]), high
+
+
+def _once(dim: int) -> FloatArray:
+    """Return what vecd multiplies entries with, undone: 1 on the diagonal, the root of 2 beside it."""
+    return np.concatenate([np.ones(dim), np.full(dim * (dim - 1) // 2, 1 / _OFF_DIAGONAL)])
+
+
+def _direction(v: FloatArray) -> FloatArray:
+    """Return a vector of length 1 along another, 0 if that is 0."""
+    length = float(np.linalg.norm(v))
+    return np.asarray(v / length if length > 0 else v)
+
+
+def _nearest(values: FloatArray, most: float) -> FloatArray:
+    """Return the nearest numbers that are not negative and add up to `most` or less."""
+    found: FloatArray = np.maximum(values, 0.0)
+    if found.sum() <= most:
+        return found
+    falling = np.sort(values)[::-1]
+    over = (np.cumsum(falling) - most) / np.arange(1, len(falling) + 1)
+    return np.asarray(np.maximum(values - over[falling > over][-1], 0.0))
 
 
 class Block(NamedTuple):

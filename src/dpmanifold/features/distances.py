@@ -9,8 +9,7 @@ import numpy as np
 
 from dpmanifold._check import FloatArray
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.features.base import Block, FeatureMap
-from dpmanifold.features.limits import Cut, Moments, combined, of_length
+from dpmanifold.features.base import Block, Cut, FeatureMap, Moments, combined, of_length
 from dpmanifold.features.maps import checked_weight, diameter_of_opposites, fourth_cuts, joint_cuts
 from dpmanifold.linalg import outer_products
 

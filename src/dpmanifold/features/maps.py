@@ -11,8 +11,7 @@ from scipy import special
 
 from dpmanifold._check import FloatArray, fraction, positive_float
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.features.base import Block, FeatureMap
-from dpmanifold.features.limits import Cut, Moments, combined, of_length, of_matrix
+from dpmanifold.features.base import Block, Cut, FeatureMap, Moments, combined, of_length, of_matrix
 from dpmanifold.features.polynomials import largest_on_unit_interval, root_up
 from dpmanifold.linalg import outer_products
 from dpmanifold.manifolds.vectors import vector_norm

@@ -8,8 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from dpmanifold._check import FloatArray
-from dpmanifold.features.base import Block, FeatureMap
-from dpmanifold.features.limits import Cut, combined, of_length
+from dpmanifold.features.base import Block, Cut, FeatureMap, combined, of_length
 from dpmanifold.features.maps import joint_cuts
 from dpmanifold.linalg import outer_products, to_vecd
 

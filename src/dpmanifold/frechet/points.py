@@ -28,8 +28,7 @@ from dpmanifold.frechet.passes import (
     within,
 )
 from dpmanifold.frechet.records import bytes_of_a_point
-from dpmanifold.frechet.solver import Solved, solve_groups
-from dpmanifold.frechet.summands import MOST_TRIED, Spread
+from dpmanifold.frechet.solver import MOST_TRIED, Solved, Spread, solve_groups
 from dpmanifold.frechet.tolerances import default_tol, reach
 from dpmanifold.linalg.cards.arrays import CardArray, picked
 from dpmanifold.linalg.exact_sums import ExactSum

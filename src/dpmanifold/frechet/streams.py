@@ -19,8 +19,7 @@ from dpmanifold.errors import InvalidDataError, Public
 from dpmanifold.frechet.passes import Part
 from dpmanifold.frechet.points import UnitPoints
 from dpmanifold.frechet.records import Records, add_clipped, first_sum, flat_sum, move_clipped, pieces_of, room_for
-from dpmanifold.frechet.solver import solve_groups
-from dpmanifold.frechet.summands import Summands
+from dpmanifold.frechet.solver import Summands, solve_groups
 from dpmanifold.frechet.tolerances import lowest_tol
 from dpmanifold.linalg.exact_sums import MOST_RECORDS
 from dpmanifold.manifolds import Manifold

@@ -150,7 +150,7 @@ def draw_grid(figure: canvas.Figure, axes: canvas.Axes, grid: FloatArray) -> Non
     longest = math.sqrt(float(np.linalg.eigvalsh(grid[present])[..., -1].max()))
     scaled = grid * (_CELL / longest) ** 2
     colors = np.asarray(canvas.color_map()(anisotropy(np.where(present[..., None, None], grid, np.eye(k)))))
-    camera = Camera.towards(np.array([0.5, -1.0, 0.45]))
+    camera = Camera.towards(_VIEW)
     pixels = int(np.clip(1400 / columns, 24, 400))
     for row, column in np.argwhere(present):
         matrix, color = scaled[row, column], colors[row, column]

@@ -16,7 +16,7 @@ import scipy
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
 from dpmanifold.features import FeatureMap
-from dpmanifold.features.limits import Cut, of_length
+from dpmanifold.features.base import Cut, of_length
 from dpmanifold.manifolds.base import EPS
 from dpmanifold.noise.tails import Tail
 

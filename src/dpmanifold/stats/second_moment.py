@@ -7,7 +7,7 @@ from typing import Any
 from dpmanifold import sensitivity
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
-from dpmanifold.features.limits import Cut, in_vecd, of_matrix
+from dpmanifold.features.base import Cut, in_vecd, of_matrix
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.inference import ConfidenceRegion
 from dpmanifold.linalg import from_vecd, outer_products
