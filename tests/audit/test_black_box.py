@@ -10,7 +10,7 @@ from dpmanifold import mechanisms as rooms
 from dpmanifold.audit import certified_epsilon
 from dpmanifold.frechet import records
 from dpmanifold.linalg import ExactSum
-from dpmanifold.mechanisms import laplace, riemannian_laplace
+from dpmanifold.mechanisms import riemannian, shared
 from dpmanifold.privacy import gdp_epsilon
 from dpmanifold.stats import inputs
 
@@ -78,7 +78,7 @@ def drawn(X, ball, privacy, trials, monkeypatch, seed):
 
 def scaled_by(factor, monkeypatch):
     """Make Laplace noise smaller, on curved spaces and on flat ones."""
-    for module in (riemannian_laplace, laplace):
+    for module in (riemannian, shared):
         monkeypatch.setattr(module, "laplace_scale", lambda s, p, true=module.laplace_scale: factor * true(s, p))
 
 

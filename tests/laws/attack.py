@@ -14,7 +14,7 @@ import numpy as np
 import dpmanifold as dpm
 from dpmanifold import _fallback
 from dpmanifold.mechanisms.base import FRECHET
-from dpmanifold.mechanisms.vector import VectorMechanism
+from dpmanifold.mechanisms.shared import VectorMechanism
 from dpmanifold.stats import draws
 
 ROUNDING = 1 + 1e-9

@@ -177,8 +177,8 @@ CAP = Ball(Sphere(2), [0.0, 0.0, 1.0], 0.5)
 CAPPED = Sphere(2).exp_coords(CAP.center, 0.1 * np.random.default_rng(0).standard_normal((200, 2)))
 DRAWS = {
     "in doubles": ({"arithmetic": "float"}, "dpmanifold.mechanisms.base.Mechanism.draw"),
-    "exactly": ({}, "dpmanifold.mechanisms.about.AboutMean.numbers"),
-    "a vector": ({"estimand": "tangent"}, "dpmanifold.mechanisms.vector.VectorMechanism.numbers"),
+    "exactly": ({}, "dpmanifold.mechanisms.shared.AboutMean.numbers"),
+    "a vector": ({"estimand": "tangent"}, "dpmanifold.mechanisms.shared.VectorMechanism.numbers"),
 }
 
 

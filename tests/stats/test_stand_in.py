@@ -26,7 +26,7 @@ from dpmanifold import (
     verify,
 )
 from dpmanifold.mechanisms import choose, get
-from dpmanifold.mechanisms.about import AboutMean
+from dpmanifold.mechanisms.shared import AboutMean
 from dpmanifold.stats.stand_in import gap_of, stand_in
 
 GAP = "tangent_gap"

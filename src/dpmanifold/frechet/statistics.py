@@ -26,7 +26,8 @@ from dpmanifold.frechet.tolerances import lowest_tol, public_tol
 from dpmanifold.linalg import ExactSum
 from dpmanifold.linalg.fused import LARGEST_LOGARITHM
 from dpmanifold.manifolds import Euclidean
-from dpmanifold.manifolds.base import Manifold, RawFrame
+from dpmanifold.manifolds.base import Manifold
+from dpmanifold.manifolds.throughput import RawFrame
 from dpmanifold.sources import as_source
 
 

@@ -9,13 +9,13 @@ import numpy as np
 from dpmanifold._check import Array, FloatArray, positive_int
 from dpmanifold.errors import Message
 from dpmanifold.linalg.exact_sums import weighted_sum
-from dpmanifold.manifolds.base import Manifold
+from dpmanifold.manifolds.symmetric import SymmetricSpace
 from dpmanifold.manifolds.vectors import EPS, vector_norm
 
 _LARGEST = float(np.finfo(np.float64).max)
 
 
-class Euclidean(Manifold):
+class Euclidean(SymmetricSpace):
     """R^d with the ordinary metric. Points have shape (d,).
 
     Parameters
@@ -89,19 +89,6 @@ class Euclidean(Manifold):
     def vector(self, p: Array, c: FloatArray) -> Array:
         """Return `c`: the standard frame."""
         return self.coords(p, c)
-
-    def log_volume_density(self, c: FloatArray) -> FloatArray:
-        """Return 0: the volume density of a flat space is 1."""
-        return np.zeros(self._coordinates(c).shape[:-1])
-
-    def hessian_spectrum(self, c: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return ones and the identity: half the squared distance has the identity as its Hessian."""
-        c = self._coordinates(c)
-        return np.ones(c.shape), np.broadcast_to(np.eye(self.dim), (*c.shape, self.dim))
-
-    def hessian_diameter(self, distance: float) -> float:
-        """Return 0: every Hessian is the identity."""
-        return 0.0
 
     def curvature_operator(self, second_moment: FloatArray) -> FloatArray:
         """Return 0."""

@@ -12,12 +12,11 @@ import numpy as np
 
 from dpmanifold._check import Array, FloatArray, positive_float, shown
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError, Public
-from dpmanifold.manifolds.areas import Area, sinh_ceiling
 from dpmanifold.manifolds.base import Manifold
+from dpmanifold.manifolds.facts import Area, sinh_ceiling
 from dpmanifold.manifolds.layouts import Layout
-from dpmanifold.manifolds.parts import runs_of, runs_text
-from dpmanifold.manifolds.product_passes import ProductPasses
-from dpmanifold.manifolds.product_records import layouts_of
+from dpmanifold.manifolds.parts import layouts_of, runs_of, runs_text
+from dpmanifold.manifolds.product_points import ProductPoints
 from dpmanifold.manifolds.vectors import EPS, vector_norm
 
 # Weights beyond these would leave nothing of the other factors in double precision.
@@ -25,7 +24,7 @@ _SMALLEST_WEIGHT, _LARGEST_WEIGHT = 1e-6, 1e6
 _MOST_FACTORS = 10_000
 
 
-class Product(ProductPasses):
+class Product(ProductPoints):
     """Several spaces at once: a point is one point of each, and squared distances add up.
 
     The distance is d(p, q)^2 = sum of weights[j]^2 d_j(p_j, q_j)^2: a weight of 2 makes a factor's distances count

@@ -1,8 +1,10 @@
-"""Points of a product of spaces: from arrays of one kind or another to the factors' points, and back."""
+"""Points of a product of spaces as arrays, and passes over many of them: those of the factors, one after the other."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -10,10 +12,10 @@ from dpmanifold._cells import record_cells
 from dpmanifold._check import Array, FloatArray, numeric_array, shown
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError, Message, Public
 from dpmanifold.linalg.cards import fetched
+from dpmanifold.linalg.exact_sums import ExactSum
 from dpmanifold.manifolds.base import Manifold
-from dpmanifold.manifolds.parts import Run, as_row, from_row
+from dpmanifold.manifolds.parts import Run, as_row, from_row, read_parts
 from dpmanifold.manifolds.points import not_real, other_shape
-from dpmanifold.manifolds.product_records import read_parts
 
 
 class ProductPoints(Manifold):
@@ -207,6 +209,77 @@ class ProductPoints(Manifold):
     def _random(self, batch: tuple[int, ...], rng: np.random.Generator) -> Array:
         return self._joined([run.space._random((*batch, run.count), rng) for run in self._runs])
 
+    # ---------------------------------------------------------------- passes over many of them
+
+    @cached_property
+    def _packed(self) -> list[tuple[slice, tuple[int, ...], np.dtype[np.generic]]]:
+        """Where the packed numbers of every factor lie in a row, their shape and their type."""
+        found, start = [], 0
+        for factor in self.factors:
+            one = factor.pack(factor.origin[None])
+            width = as_row(one, one.ndim - 1).shape[1]
+            found.append((slice(start, start + width), one.shape[1:], one.dtype))
+            start += width
+        return found
+
+    def pack(self, points: Array) -> Array:
+        """Return the packed points of the factors, one after the other in a row."""
+        parts = (factor.pack(part) for factor, part in zip(self.factors, self.split(points), strict=True))
+        return np.concatenate([as_row(part, part.ndim - 1) for part in parts], axis=-1)
+
+    def unpack(self, stored: Array) -> Array:
+        """Undo :meth:`pack`."""
+        return self.join(
+            tuple(factor.unpack(part) for factor, part in zip(self.factors, self._cut(stored), strict=True))
+        )
+
+    def _cut(self, stored: Array) -> Iterator[Array]:
+        return (from_row(stored[:, where], shape, dtype) for where, shape, dtype in self._packed)
+
+    def at(self, p: Array) -> Any:
+        """Return what the factors need."""
+        return _Bases([factor.at(part) for factor, part in zip(self.factors, self.split(p), strict=True)], len(p))
+
+    def log_words(
+        self,
+        p: Any,
+        stored: Array,
+        bound: float,
+        *,
+        group: Array | None = None,
+        rows: Array | None = None,
+        sums: ExactSum | None = None,
+    ) -> ExactSum:
+        """Exact sums of the factors, one after the other, each at the scale of its own units."""
+        bases = p if isinstance(p, _Bases) else self.at(p)
+        if rows is not None:
+            stored, group = stored[rows], None if group is None else group[rows]
+        own = self._empty_sums(bound, bases.count if sums is None else sums.groups)
+        parts = zip(self._each(), bases.each, self._cut(stored), own, strict=True)
+        for (factor, a), base, part, one in parts:
+            factor.log_words(base, np.ascontiguousarray(part), bound / a, group=group, sums=one)
+        if sums is None:
+            sums = ExactSum(sum(one.size for one in own), bound, bases.count)
+        sums.count(len(stored))
+        sums.words += np.concatenate([one.words for one in own], axis=-1)
+        return sums
+
+    def from_log_words(self, p: Array, sums: ExactSum) -> FloatArray:
+        """Return those of the factors, times the weights."""
+        found, start = [], 0
+        parts = zip(self.factors, self.split(p), self._empty_sums(sums.bound, sums.groups), strict=True)
+        for factor, part, own in parts:
+            own.words[:] = sums.words[:, :, start : start + own.size]
+            found.append(factor.from_log_words(part, own))
+            start += own.size
+        return np.asarray(np.concatenate(found, axis=-1) * self._scale)
+
+    def _empty_sums(self, bound: float, groups: int) -> list[ExactSum]:
+        """Return where every factor adds up: sums as it makes them itself, at the scale of its own units."""
+        nothing = (np.ascontiguousarray(factor.pack(factor.origin[None])[:0]) for factor in self.factors)
+        each = zip(self._each(), nothing, strict=True)
+        return [factor.log_words(factor.origin[None], none, bound / a).grown(groups) for (factor, a), none in each]
+
 
 def _as_part(factor: Manifold, part: object, name: str) -> object:
     """Return an array of a factor's records as numbers, one of objects record by record, NaN where it is none."""
@@ -233,3 +306,13 @@ def _records_in(part: object, factor: Manifold, number: int) -> int:
         factor=Public(factor),
         found=found,
     )
+
+
+class _Bases:
+    """What the factors' passes need of base points, and how many there are."""
+
+    def __init__(self, each: list[Any], count: int) -> None:
+        self.each, self.count = each, count
+
+    def __len__(self) -> int:
+        return self.count

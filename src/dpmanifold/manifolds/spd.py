@@ -30,22 +30,26 @@ from dpmanifold.linalg import (
 from dpmanifold.linalg.cards import CardArray
 from dpmanifold.linalg.log_sums import anchored_there
 from dpmanifold.linalg.native.passes import LARGEST_SIZE, SMALLEST_SIZE
-from dpmanifold.manifolds.areas import Area, sinh_ceiling
-from dpmanifold.manifolds.base import POINT_TOLERANCE, Manifold, RawFrame, RawPoints, RawSums
+from dpmanifold.manifolds.base import POINT_TOLERANCE
 from dpmanifold.manifolds.exact_matrices import ExactMatrices
-from dpmanifold.manifolds.facts import StoredNumbers
+from dpmanifold.manifolds.facts import Area, StoredNumbers, sinh_ceiling
 from dpmanifold.manifolds.layouts import Layout, plain_layouts
-from dpmanifold.manifolds.spd_metrics import AffineInvariantMetric, LogEuclideanMetric, SPDMetric
+from dpmanifold.manifolds.spd_metrics import AffineInvariantMetric, LogEuclideanMetric
+from dpmanifold.manifolds.symmetric import SymmetricSpace
+from dpmanifold.manifolds.throughput import RawFrame, RawPoints, RawSums
 from dpmanifold.manifolds.triangles import ORDERS, from_triangles
 from dpmanifold.manifolds.vectors import EPS, vector_norm
 
-_METRICS: dict[str, type[SPDMetric]] = {"logeuclid": LogEuclideanMetric, "riemann": AffineInvariantMetric}
+_METRICS: dict[str, type[LogEuclideanMetric | AffineInvariantMetric]] = {
+    "logeuclid": LogEuclideanMetric,
+    "riemann": AffineInvariantMetric,
+}
 
 # A normal coordinate beyond this would overflow the exponential of some matrix it belongs to.
 _LONGEST = 300.0
 
 
-class SPD(Manifold):
+class SPD(SymmetricSpace):
     """SPD(k): positive definite k x k matrices, with pyRiemann's names for the two metrics.
 
     `metric="logeuclid"` (default) is flat: distance is the Frobenius norm of the difference of matrix
@@ -205,6 +209,8 @@ class SPD(Manifold):
 
     def curvature_operator(self, second_moment: FloatArray) -> FloatArray:
         """0, or minus a quarter of the mean square of the commutator with v."""
+        if isinstance(self._geometry, LogEuclideanMetric):
+            return np.zeros((self.dim, self.dim))
         return self._geometry.curvature_operator(np.asarray(second_moment, dtype=np.float64))
 
     def extrinsic_mean(self, points: Array, weights: FloatArray) -> Array:
@@ -340,10 +346,14 @@ class SPD(Manifold):
 
     def log_volume_density(self, c: FloatArray) -> FloatArray:
         """0, or the sum of log(sinh x / x) over pairs of eigenvalues, x half their difference."""
+        if isinstance(self._geometry, LogEuclideanMetric):
+            return super().log_volume_density(c)
         return self._geometry.log_volume_density(self._coordinates(c))
 
     def hessian_spectrum(self, c: FloatArray) -> tuple[FloatArray, FloatArray]:
         """1 on matrices that commute with the direction, and 1 or x coth x on the pairs."""
+        if isinstance(self._geometry, LogEuclideanMetric):
+            return super().hessian_spectrum(c)
         return self._geometry.hessian_spectrum(self._coordinates(c))
 
     def hessian_diameter(self, distance: float) -> float:

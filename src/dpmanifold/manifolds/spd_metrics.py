@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 
 import numpy as np
 
@@ -26,64 +25,12 @@ from dpmanifold.linalg.symmetric import positive_eigenvalues
 from dpmanifold.manifolds.vectors import EPS, log_sinhc, sum_and_longest, u_coth_u, vector_norm
 
 
-class SPDMetric(ABC):
-    """What a metric on SPD(k) has to say; the methods mean what they mean on :class:`Manifold`."""
+class _Metric:
+    """What both metrics share; their methods mean what they mean on :class:`Manifold`."""
 
     def __init__(self, size: int) -> None:
         self.size = size
         self.dim = size * (size + 1) // 2
-
-    @abstractmethod
-    def dist(self, p: FloatArray, q: FloatArray) -> FloatArray:
-        """Geodesic distance."""
-
-    @abstractmethod
-    def to_origin(self, p: FloatArray, q: FloatArray) -> FloatArray:
-        """Move `q` by the isometry that takes `p` to the identity."""
-
-    @abstractmethod
-    def from_origin(self, p: FloatArray, q: FloatArray) -> FloatArray:
-        """Undo :meth:`to_origin`."""
-
-    @abstractmethod
-    def log_coords(self, p: FloatArray, q: FloatArray) -> FloatArray:
-        """Normal coordinates of `q` at `p`."""
-
-    @abstractmethod
-    def weighted_log(self, p: FloatArray, q: FloatArray, weights: FloatArray, reach: float) -> tuple[FloatArray, float]:
-        """Weighted sum of normal coordinates at one point, no farther than `reach` from any; and the longest."""
-
-    @abstractmethod
-    def exp_coords(self, p: FloatArray, c: FloatArray) -> FloatArray:
-        """Return the point with normal coordinates `c` at `p`."""
-
-    @abstractmethod
-    def coords(self, p: FloatArray, v: FloatArray) -> FloatArray:
-        """Coordinates of a tangent vector."""
-
-    @abstractmethod
-    def vector(self, p: FloatArray, c: FloatArray) -> FloatArray:
-        """Return the tangent vector with coordinates `c`."""
-
-    @abstractmethod
-    def log_volume_density(self, c: FloatArray) -> FloatArray:
-        """Log volume density of the exponential."""
-
-    @abstractmethod
-    def hessian_spectrum(self, c: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Eigenvalues and directions of the Hessian of half the squared distance."""
-
-    @abstractmethod
-    def curvature_operator(self, second_moment: FloatArray) -> FloatArray:
-        """Mean of w -> R(w, v)v over vectors v with this matrix of second moments."""
-
-    @abstractmethod
-    def dist_error(self, logs: FloatArray, radius: float) -> float:
-        """Forward error of the distance from a centre whose eigenvalues have these logarithms, in increasing order."""
-
-    @abstractmethod
-    def log_error(self, radius: float) -> float:
-        """Forward error of normal coordinates within `radius` of the identity."""
 
     def _condition_error(self, log_condition: float) -> float:
         """Error of a logarithm's norm when eigenvalues carry an error of 4 k^2.5 eps times the largest one."""
@@ -93,7 +40,7 @@ class SPDMetric(ABC):
         return lost / (1 - lost) if lost < 0.5 else math.inf
 
 
-class LogEuclideanMetric(SPDMetric):
+class LogEuclideanMetric(_Metric):
     """The flat metric: everything happens on matrix logarithms."""
 
     def dist(self, p: FloatArray, q: FloatArray) -> FloatArray:
@@ -136,18 +83,6 @@ class LogEuclideanMetric(SPDMetric):
         turned = congruence(np.swapaxes(vectors, -1, -2), from_vecd(c))
         return congruence(vectors, weights * turned)
 
-    def log_volume_density(self, c: FloatArray) -> FloatArray:
-        """Return 0: the metric is flat."""
-        return np.zeros(c.shape[:-1])
-
-    def hessian_spectrum(self, c: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return ones and the identity: the metric is flat."""
-        return np.ones(c.shape), np.broadcast_to(np.eye(self.dim), (*c.shape, self.dim))
-
-    def curvature_operator(self, second_moment: FloatArray) -> FloatArray:
-        """Return 0: the log-Euclidean metric is flat."""
-        return np.zeros((self.dim, self.dim))
-
     def dist_error(self, logs: FloatArray, radius: float) -> float:
         """Error of two logarithms; a matrix in the ball is as ill-conditioned as its distance allows."""
         spread = float(logs[-1] - logs[0])
@@ -159,7 +94,7 @@ class LogEuclideanMetric(SPDMetric):
         return 2 * self._condition_error(math.sqrt(2) * radius)
 
 
-class AffineInvariantMetric(SPDMetric):
+class AffineInvariantMetric(_Metric):
     """The metric that congruences leave alone: everything happens after whitening with a Cholesky factor."""
 
     def _whitened(self, p: FloatArray, q: FloatArray) -> tuple[FloatArray, FloatArray]:

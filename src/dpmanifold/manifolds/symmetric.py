@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from dpmanifold._check import FloatArray
-from dpmanifold.manifolds.areas import Area
 from dpmanifold.manifolds.base import Manifold
+from dpmanifold.manifolds.facts import Area
 from dpmanifold.manifolds.vectors import vector_norm
 
 
@@ -26,6 +26,8 @@ class SymmetricSpace(Manifold):
         """Sum of log(sin s/s) over the curvatures; minus infinity where geodesics end."""
         c = self._coordinates(c)
         length = vector_norm(c)
+        if self.is_flat:
+            return np.zeros(length.shape)
         if self.rank_one is not None:
             return self.rank_one.log_volume(length)
         values = [curvatures(self, v)[0] for v in c.reshape(-1, self.dim)]
@@ -35,6 +37,8 @@ class SymmetricSpace(Manifold):
     def hessian_spectrum(self, c: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return s cot(s) for the curvatures, and their directions."""
         c = self._coordinates(c)
+        if self.is_flat:
+            return np.ones(c.shape), np.broadcast_to(np.eye(self.dim), (*c.shape, self.dim))
         found = [curvatures(self, v) for v in c.reshape(-1, self.dim)]
         values = np.array([cot_of_root(x) for x, _ in found]).reshape(c.shape)
         return values, np.array([vectors for _, vectors in found]).reshape(*c.shape, self.dim)

@@ -14,14 +14,12 @@ import numpy as np
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
 from dpmanifold.frechet import UnitPoints
-from dpmanifold.manifolds import Euclidean
 from dpmanifold.manifolds.embedding import Embedding, TangentMap, VectorMap
 from dpmanifold.mechanisms.base import Calibration, Forecast, Law
 from dpmanifold.mechanisms.forecasts import CellForecast, carried_over
-from dpmanifold.mechanisms.laplace import LaplaceNoise
-from dpmanifold.mechanisms.vector import VectorMechanism
-from dpmanifold.noise import RadialLaw, RiemannianGaussian, RiemannianLaplace
-from dpmanifold.noise.distance import DistanceLaw
+from dpmanifold.mechanisms.shared import LaplaceNoise, VectorMechanism
+from dpmanifold.noise import RadialLaw
+from dpmanifold.noise.distance import DistanceLaw, flat_law
 from dpmanifold.noise.source import Rng, Size, as_shape, as_source
 from dpmanifold.privacy import ApproxDP, Promise, PureDP
 from dpmanifold.privacy.calibrate import gaussian_scale
@@ -32,6 +30,11 @@ class _Average(LaplaceNoise, VectorMechanism):
     """What they share: an embedding of the ball, and noise on the average in it."""
 
     needs_points = True
+
+    def __init__(self, noise: str) -> None:
+        self.noise = noise
+        self.name = f"{self.estimand}-mean-{noise}"
+        self.title = f"{self.estimand} mean, {noise.title()}"
 
     @abstractmethod
     def _map(self, ball: Ball) -> VectorMap:
@@ -61,11 +64,11 @@ class _Average(LaplaceNoise, VectorMechanism):
 
     def forecast(self, ball: Ball, n: int, calibration: Calibration) -> Forecast:
         """Return the law of the error on flat spaces, an upper bound of it elsewhere."""
-        return self._forecast(ball, self._noise(self.size(ball), calibration.scale).radius)
+        return self._forecast(ball, flat_law(self.noise, self.size(ball), calibration.scale).radius)
 
     def law(self, ball: Ball, calibration: Calibration, mean: Array, points: UnitPoints) -> Law:
         """Return the law of the noisy average as a point."""
-        noise = self._noise(self.size(ball), calibration.scale)
+        noise = flat_law(self.noise, self.size(ball), calibration.scale)
         return _PlacedLaw(self._map(ball), self.hidden(ball, mean, points), noise)
 
     def vector(self, ball: Ball, mean: Array, points: UnitPoints) -> FloatArray:
@@ -85,11 +88,6 @@ class _Average(LaplaceNoise, VectorMechanism):
         """Return the point that a noisy average stands for."""
         return self._map(ball).place(numbers)
 
-    def _noise(self, size: int, scale: float) -> DistanceLaw:
-        flat = Euclidean(size)
-        kind = RiemannianGaussian if self.noise == "gaussian" else RiemannianLaplace
-        return kind(flat, flat.origin, scale)
-
 
 class _PlacedLaw:
     """A vector plus noise, as a point of the frame."""
@@ -104,8 +102,8 @@ class _PlacedLaw:
         return self._map.place(np.reshape(self._vector + z, (*shape, self._map.size)))
 
 
-class _TangentMean(_Average):
-    """The exponential, at the ball's centre, of the average logarithm there."""
+class TangentMean(_Average):
+    """The exponential, at the ball's centre, of the average logarithm there; sigma is made of 2r/n on every space."""
 
     estimand = "tangent"
 
@@ -120,24 +118,8 @@ class _TangentMean(_Average):
         return carried_over(ball, radius)
 
 
-class TangentMeanGaussian(_TangentMean):
-    """Normal noise on the average logarithm at the centre; sigma = 2r/(n mu) on every space."""
-
-    name = "tangent-mean-gaussian"
-    title = "tangent mean, Gaussian"
-    noise = "gaussian"
-
-
-class TangentMeanLaplace(_TangentMean):
-    """Noise of density exp(-|z|/sigma) on the average logarithm; sigma = 2r/(n epsilon), less for approximate ones."""
-
-    name = "tangent-mean-laplace"
-    title = "tangent mean, Laplace"
-    noise = "laplace"
-
-
-class _ExtrinsicMean(_Average):
-    """The mean direction on spheres, the full Procrustes mean of planar shapes."""
+class ExtrinsicMean(_Average):
+    """The mean direction on spheres, the full Procrustes mean of planar shapes; works without a ball too."""
 
     estimand = "extrinsic"
     needs_ball = False
@@ -161,19 +143,3 @@ class _ExtrinsicMean(_Average):
     def _forecast(self, ball: Ball, radius: RadialLaw) -> Forecast:
         embedding = self._map(ball)
         return CellForecast(radius, embedding.shares, embedding.error, embedding.farthest)
-
-
-class ExtrinsicMeanGaussian(_ExtrinsicMean):
-    """Normal noise on the average in the space around; works without a ball too."""
-
-    name = "extrinsic-mean-gaussian"
-    title = "extrinsic mean, Gaussian"
-    noise = "gaussian"
-
-
-class ExtrinsicMeanLaplace(_ExtrinsicMean):
-    """Noise of density exp(-|z|/sigma) on the average in the space around; works without a ball too."""
-
-    name = "extrinsic-mean-laplace"
-    title = "extrinsic mean, Laplace"
-    noise = "laplace"

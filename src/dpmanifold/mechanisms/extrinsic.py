@@ -7,16 +7,13 @@ eigenvalues, a noisy direction has another length. They are never chosen by "aut
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 
 from dpmanifold._check import Array
 from dpmanifold.ball import Ball
 from dpmanifold.frechet import UnitPoints
-from dpmanifold.manifolds import Euclidean
 from dpmanifold.manifolds.facts import StoredNumbers
 from dpmanifold.mechanisms.base import ROUND_UP, Calibration, Forecast, Law, Mechanism, pure_epsilon
-from dpmanifold.noise import RiemannianGaussian, RiemannianLaplace
-from dpmanifold.noise.distance import DistanceLaw
+from dpmanifold.noise.distance import DistanceLaw, flat_law
 from dpmanifold.noise.source import Rng, Size, as_shape, as_source
 from dpmanifold.privacy import Promise, PureDP
 from dpmanifold.privacy.calibrate import gaussian_scale, laplace_scale
@@ -47,9 +44,10 @@ class ExtrinsicMechanism(Mechanism):
             intrinsic.value * factor * ROUND_UP, f"{intrinsic.statistic}, extrinsic", intrinsic.bound, intrinsic.proof
         )
 
-    @abstractmethod
+    _noise: str
+
     def _law(self, dim: int, scale: float) -> DistanceLaw:
-        """Return the noise on R^dim."""
+        return flat_law(self._noise, dim, scale)
 
     def forecast(self, ball: Ball, n: int, calibration: Calibration) -> Forecast:
         """Return the law of the noise's length in the surrounding space (not a distance on the space)."""
@@ -84,6 +82,7 @@ class ExtrinsicLaplaceMechanism(ExtrinsicMechanism):
 
     name = "extrinsic-laplace"
     title = "BASELINE: Laplace on the stored numbers"
+    _noise = "laplace"
 
     def calibrate(self, ball: Ball, n: int, privacy: Promise, bound: Sensitivity | None = None) -> Calibration:
         """Return Delta/epsilon with the extrinsic sensitivity."""
@@ -91,16 +90,13 @@ class ExtrinsicLaplaceMechanism(ExtrinsicMechanism):
         scale = laplace_scale(sensitivity.value, PureDP(pure_epsilon(privacy)))
         return Calibration(self.name, privacy, scale, sensitivity, "Delta/epsilon")
 
-    def _law(self, dim: int, scale: float) -> DistanceLaw:
-        flat = Euclidean(dim)
-        return RiemannianLaplace(flat, flat.origin, scale)
-
 
 class ExtrinsicGaussianMechanism(ExtrinsicMechanism):
     """Gaussian noise on the stored numbers."""
 
     name = "extrinsic-gaussian"
     title = "BASELINE: Gaussian on the stored numbers"
+    _noise = "gaussian"
 
     def refusal(self, ball: Ball, privacy: Promise) -> str | None:
         """Return why not: another space, or a pure promise."""
@@ -112,7 +108,3 @@ class ExtrinsicGaussianMechanism(ExtrinsicMechanism):
         """Return Delta/mu with the extrinsic sensitivity."""
         sensitivity = self.bound(ball, n, bound)
         return Calibration(self.name, privacy, gaussian_scale(sensitivity.value, privacy), sensitivity, "Delta/mu")
-
-    def _law(self, dim: int, scale: float) -> DistanceLaw:
-        flat = Euclidean(dim)
-        return RiemannianGaussian(flat, flat.origin, scale)

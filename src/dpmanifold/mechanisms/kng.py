@@ -12,7 +12,7 @@ from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.frechet import UnitPoints, default_tol
 from dpmanifold.mechanisms.base import Calibration, Forecast, Law, Mechanism, pure_epsilon
 from dpmanifold.noise import GradientLaw, RadialLaw
-from dpmanifold.noise.areas import area_of
+from dpmanifold.noise.distance import area_of
 from dpmanifold.noise.gradient import require_room
 from dpmanifold.privacy import Promise, PureDP
 from dpmanifold.privacy.calibrate import laplace_scale

@@ -12,20 +12,16 @@ from dpmanifold._check import shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.mechanisms.base import Calibration, Forecast, Mechanism, pure_epsilon
-from dpmanifold.mechanisms.estimands import (
-    ExtrinsicMeanGaussian,
-    ExtrinsicMeanLaplace,
-    TangentMeanGaussian,
-    TangentMeanLaplace,
-)
+from dpmanifold.mechanisms.estimands import ExtrinsicMean, TangentMean
 from dpmanifold.mechanisms.extrinsic import ExtrinsicGaussianMechanism, ExtrinsicLaplaceMechanism
 from dpmanifold.mechanisms.kng import GradientMechanism
-from dpmanifold.mechanisms.laplace import PROFILED
-from dpmanifold.mechanisms.riemannian_gaussian import (
+from dpmanifold.mechanisms.riemannian import (
     ExactGaussianMechanism,
     RiemannianGaussianMechanism,
+    RiemannianLaplaceMechanism,
+    TruncatedLaplaceMechanism,
 )
-from dpmanifold.mechanisms.riemannian_laplace import RiemannianLaplaceMechanism, TruncatedLaplaceMechanism
+from dpmanifold.mechanisms.shared import PROFILED
 from dpmanifold.mechanisms.wrapped import (
     ClassicalGaussianMechanism,
     WrappedGaussianMechanism,
@@ -47,10 +43,10 @@ _OWN = (
     ClassicalGaussianMechanism(),
     RiemannianGaussianMechanism(),
     ExactGaussianMechanism(),
-    TangentMeanLaplace(),
-    TangentMeanGaussian(),
-    ExtrinsicMeanLaplace(),
-    ExtrinsicMeanGaussian(),
+    TangentMean("laplace"),
+    TangentMean("gaussian"),
+    ExtrinsicMean("laplace"),
+    ExtrinsicMean("gaussian"),
     ExtrinsicLaplaceMechanism(),
     ExtrinsicGaussianMechanism(),
 )

@@ -12,8 +12,7 @@ from dpmanifold.frechet import UnitPoints
 from dpmanifold.manifolds.vectors import shorten
 from dpmanifold.mechanisms.base import Calibration, Forecast, Law
 from dpmanifold.mechanisms.forecasts import carried_over
-from dpmanifold.mechanisms.laplace import LaplaceNoise
-from dpmanifold.mechanisms.vector import VectorMechanism
+from dpmanifold.mechanisms.shared import LaplaceNoise, VectorMechanism
 from dpmanifold.noise import WrappedGaussian, WrappedLaplace
 from dpmanifold.noise.wrapped import WrappedLaw
 from dpmanifold.privacy import ApproxDP, Promise, PureDP

@@ -14,12 +14,12 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from dpmanifold._check import Array, FloatArray
+from dpmanifold._check import Array, FloatArray, positive_float
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, SamplerError
-from dpmanifold.manifolds import Manifold
+from dpmanifold.manifolds import Euclidean, Manifold
+from dpmanifold.manifolds.facts import Area
 from dpmanifold.manifolds.vectors import shorten
-from dpmanifold.noise.areas import Area, area_of, checked_scale
 from dpmanifold.noise.radial import RadialLaw
 from dpmanifold.noise.source import (
     MAX_ROUNDS,
@@ -30,6 +30,45 @@ from dpmanifold.noise.source import (
     as_shape,
     as_source,
 )
+
+# Scales outside this range make no sense, and their squares or reciprocals leave the doubles.
+_SCALES = (1e-300, 1e300)
+
+
+def checked_scale(scale: object) -> float:
+    """Return a scale as a float in the range that makes sense, or say what is wrong with it.
+
+    Examples
+    --------
+    >>> checked_scale(0.5)
+    0.5
+    """
+    number = positive_float(scale, "scale")
+    if not _SCALES[0] <= number <= _SCALES[1]:
+        raise InvalidArgumentError(f"scale must be between {_SCALES[0]:g} and {_SCALES[1]:g}, got {number:g}.")
+    return number
+
+
+def area_of(space: Manifold) -> Area:
+    """Return the area function of a space, or say that it has none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpmanifold.manifolds import Sphere
+    >>> area = area_of(Sphere(2))
+    >>> t = np.array([np.pi / 2])
+    >>> bool(np.isclose(np.exp(area.log_shape(t) + area.log_factor), 2 * np.pi)[0])    # the equator's length
+    True
+    """
+    area = space.sphere_area()
+    if area is None:
+        raise InvalidArgumentError(
+            f"no noise law about a point is known on {space!r}: the area of its geodesic spheres is not. Use noise on "
+            "tangent means, which every space has."
+        )
+    return area
+
 
 # The probability that a draw lands where double precision cannot represent it must stay below this.
 _LOST = 1e-30
@@ -326,3 +365,109 @@ def require_below_one(log_ratio: FloatArray) -> None:
     """Stop if an acceptance probability exceeds 1 by more than rounding (NaN included): a proof would be wrong."""
     if not (log_ratio <= _EXCESS).all():
         raise SamplerError("an acceptance probability rose above 1. Please report this.")
+
+
+class RiemannianGaussian(DistanceLaw):
+    """Density exp(-rho(footpoint, x)^2 / (2 scale^2)) with respect to the volume measure; exists for every scale.
+
+    On a flat space it is the ordinary normal law. Parameters and attributes are those of :class:`DistanceLaw`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpmanifold.manifolds import SPD
+    >>> law = RiemannianGaussian(SPD(3, metric="riemann"), np.eye(3), scale=0.1)
+    >>> law.sample(5, rng=0).shape
+    (5, 3, 3)
+    >>> law.radius_is_exact, round(law.mean_radius(), 3)
+    (False, 0.235)
+    """
+
+    def _phi(self, t: FloatArray) -> FloatArray:
+        return (t / self.scale) ** 2 / 2
+
+    @staticmethod
+    def _log_radial(t: FloatArray, scale: float, rate: float) -> FloatArray:
+        # rate * t - t^2/(2 s^2), as a square about its maximum at rate * s^2.
+        return -((t / scale - rate * scale) ** 2) / 2
+
+    @staticmethod
+    def _radial_slope(t: FloatArray, scale: float, rate: float) -> FloatArray:
+        return -(t / scale - rate * scale) / scale
+
+    def _radial_constant(self, rate: float) -> float:
+        return (rate * self.scale) ** 2 / 2
+
+    def _require_existence(self) -> None:
+        return
+
+    def _flat_coords(self, n: int, source: RandomSource) -> FloatArray:
+        return source.normal((n, self.space.dim)) * self.scale
+
+
+# Where the volume density is only known by a ceiling, draws are accepted too rarely below this multiple of its rate.
+_CEILING_LIMIT = 1.5
+
+
+class RiemannianLaplace(DistanceLaw):
+    """Density exp(-rho(footpoint, x)/scale) with respect to the volume measure.
+
+    On a flat space the radius is Gamma(dim, scale). On negatively curved spaces volume grows exponentially, and
+    the law exists only for small scales: 1/scale > (d - 1) sqrt(c) on hyperbolic space; on affine-invariant
+    matrices exact draws need 1/scale >= 1.5 N a, N = k(k-1)/2, a = 1/sqrt(2(k-1)).
+
+    Parameters and attributes are those of :class:`DistanceLaw`.
+
+    Examples
+    --------
+    >>> from dpmanifold.manifolds import Sphere
+    >>> law = RiemannianLaplace(Sphere(2), [1.0, 0.0, 0.0], scale=0.1)
+    >>> law.sample(5, rng=0).shape
+    (5, 3)
+    >>> round(law.mean_radius(), 4)
+    0.198
+    """
+
+    def _phi(self, t: FloatArray) -> FloatArray:
+        return t / self.scale
+
+    @staticmethod
+    def _log_radial(t: FloatArray, scale: float, rate: float) -> FloatArray:
+        return -t * (1 / scale - rate)
+
+    @staticmethod
+    def _radial_slope(t: FloatArray, scale: float, rate: float) -> FloatArray:
+        return np.full_like(t, rate - 1 / scale)
+
+    def _radial_constant(self, rate: float) -> float:
+        return 0.0
+
+    def _require_existence(self) -> None:
+        rate = self._area.rate
+        if rate == 0:
+            return
+        bounded = self._area.log_ceiling is not None
+        needed = rate * (_CEILING_LIMIT if bounded else 1.0)
+        if 1 / self.scale <= needed:
+            why = "exact draws become too rare" if bounded else "the law has infinite mass"
+            raise InvalidArgumentError(
+                f"scale must be below {1 / needed:.6g} for the Laplace law on {self.space!r}, got {self.scale:.6g}: "
+                f"beyond it {why}. Use the wrapped Laplace law, which exists for every scale, or truncate to the ball."
+            )
+
+    def _flat_coords(self, n: int, source: RandomSource) -> FloatArray:
+        d = self.space.dim
+        length = source.gamma(float(d), n) if d > 1 else source.exponential(n)
+        return source.direction(n, d) * (length * self.scale)[:, None]
+
+
+def flat_law(law: str, dim: int, scale: float) -> DistanceLaw:
+    """Return the law of noise in R^dim, about 0: "gaussian", or "laplace" of density exp(-|z|/scale).
+
+    Examples
+    --------
+    >>> flat_law("gaussian", 3, 0.5)
+    RiemannianGaussian(Euclidean(3), scale=0.5)
+    """
+    flat = Euclidean(dim)
+    return (RiemannianGaussian if law == "gaussian" else RiemannianLaplace)(flat, flat.origin, scale)

@@ -26,7 +26,7 @@ from dpmanifold.manifolds.exact_matrices import sinhc
 from dpmanifold.manifolds.exact_points import ExactVolume, precision_kept, total
 from dpmanifold.manifolds.facts import RankOne
 from dpmanifold.manifolds.vectors import log_sinc
-from dpmanifold.noise.laplace import RiemannianLaplace
+from dpmanifold.noise.distance import RiemannianLaplace
 from dpmanifold.noise.lazy import Uniforms, chi_square, chi_square_needs, first_bits
 
 # Below this share of accepted proposals a law counts as too slow to draw. Of the radii below a ceiling at least the

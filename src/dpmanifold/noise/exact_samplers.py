@@ -23,7 +23,7 @@ from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.manifolds import Manifold, Product
 from dpmanifold.manifolds.exact_points import ExactPoints, precision_kept
 from dpmanifold.manifolds.vectors import shorten
-from dpmanifold.noise.areas import checked_scale
+from dpmanifold.noise.distance import checked_scale
 from dpmanifold.noise.exact import checked_grid, checked_law, noisy_vector
 from dpmanifold.noise.exact_radii import ExactRadius, exact_radius
 from dpmanifold.noise.lazy import Uniforms, as_doubles, checked_source, normals, rounded, settled

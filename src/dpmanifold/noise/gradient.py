@@ -17,9 +17,9 @@ from dpmanifold import frechet
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError, SamplerError
+from dpmanifold.manifolds.facts import Area
 from dpmanifold.manifolds.vectors import u_cot_u, vector_norm
-from dpmanifold.noise.areas import Area, area_of, checked_scale
-from dpmanifold.noise.distance import draw_coords, require_below_one
+from dpmanifold.noise.distance import area_of, checked_scale, draw_coords, require_below_one
 from dpmanifold.noise.radial import RadialLaw
 from dpmanifold.noise.source import RandomSource, Rng, SimulationSource, Size, as_shape, as_source
 

@@ -15,9 +15,8 @@ import numpy as np
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.manifolds import Manifold, Product
-from dpmanifold.noise.areas import checked_scale
+from dpmanifold.noise.distance import RiemannianGaussian, checked_scale
 from dpmanifold.noise.exact_samplers import own_scale
-from dpmanifold.noise.gaussian import RiemannianGaussian
 from dpmanifold.noise.source import Rng, Size, as_source
 
 

@@ -8,24 +8,20 @@ others (2023) and the exponential-wrapped Gaussian of Jiang and others (2025) ar
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from functools import cached_property
 
 import numpy as np
 
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.manifolds import Euclidean, Manifold
+from dpmanifold.manifolds import Manifold
 from dpmanifold.manifolds.vectors import shorten
-from dpmanifold.noise.areas import checked_scale
-from dpmanifold.noise.distance import DistanceLaw
-from dpmanifold.noise.gaussian import RiemannianGaussian
-from dpmanifold.noise.laplace import RiemannianLaplace
+from dpmanifold.noise.distance import DistanceLaw, checked_scale, flat_law
 from dpmanifold.noise.radial import RadialLaw
 from dpmanifold.noise.source import Rng, Size, as_shape, as_source
 
 
-class WrappedLaw(ABC):
+class WrappedLaw:
     """The law of exp_center(log_center(value) + Z).
 
     Parameters
@@ -40,6 +36,8 @@ class WrappedLaw(ABC):
     radius_is_exact : whether `radius`, the law of |Z|, is also that of the distance from `value` (flat spaces only;
         on curved ones that distance is larger)
     """
+
+    _law: str
 
     def __init__(self, space: Manifold, center: object, value: object, scale: float) -> None:
         if not isinstance(space, Manifold):
@@ -63,13 +61,10 @@ class WrappedLaw(ABC):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.space!r}, scale={self.scale:.6g})"
 
-    @abstractmethod
-    def _tangent_law(self) -> DistanceLaw:
-        """Return the law of Z, on Euclidean space."""
-
     @cached_property
     def _noise(self) -> DistanceLaw:
-        return self._tangent_law()
+        """The law of Z."""
+        return flat_law(self._law, self.space.dim, self.scale)
 
     @property
     def radius(self) -> RadialLaw:
@@ -110,9 +105,7 @@ class WrappedGaussian(WrappedLaw):
     (2, 2)
     """
 
-    def _tangent_law(self) -> DistanceLaw:
-        flat = Euclidean(self.space.dim)
-        return RiemannianGaussian(flat, flat.origin, self.scale)
+    _law = "gaussian"
 
 
 class WrappedLaplace(WrappedLaw):
@@ -128,6 +121,4 @@ class WrappedLaplace(WrappedLaw):
     (4, 3)
     """
 
-    def _tangent_law(self) -> DistanceLaw:
-        flat = Euclidean(self.space.dim)
-        return RiemannianLaplace(flat, flat.origin, self.scale)
+    _law = "laplace"

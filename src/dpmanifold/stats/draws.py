@@ -24,7 +24,7 @@ from dpmanifold.errors import DPManifoldError, InvalidArgumentError
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.mechanisms import Calibration, Forecast, Mechanism, candidates, choose
 from dpmanifold.mechanisms.base import FRECHET
-from dpmanifold.mechanisms.vector import VectorMechanism
+from dpmanifold.mechanisms.shared import VectorMechanism
 from dpmanifold.noise import RiemannianGaussian, RiemannianLaplace
 from dpmanifold.noise.distance import DistanceLaw
 from dpmanifold.noise.exact import grid_of, likeliest, noisy_vector

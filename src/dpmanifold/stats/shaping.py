@@ -16,7 +16,7 @@ from dpmanifold.errors import InvalidArgumentError, Message
 from dpmanifold.features import Shape, checked_shape
 from dpmanifold.manifolds import Euclidean
 from dpmanifold.mechanisms import Forecast, Mechanism, choose, usual
-from dpmanifold.mechanisms.shaped_noise import shaped_forecast
+from dpmanifold.mechanisms.forecasts import shaped_forecast
 from dpmanifold.privacy import Promise, PromiseError, PureDP
 from dpmanifold.stats.draws import Chosen
 from dpmanifold.stats.inputs import divide

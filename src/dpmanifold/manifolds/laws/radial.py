@@ -11,9 +11,8 @@ import numpy as np
 from scipy import special
 
 from dpmanifold._check import FloatArray
-from dpmanifold.manifolds.areas import Area, log_unit_sphere
 from dpmanifold.manifolds.base import Manifold
-from dpmanifold.manifolds.facts import RankOne
+from dpmanifold.manifolds.facts import Area, RankOne, log_unit_sphere
 from dpmanifold.manifolds.laws.samples import directions, fewer, points, reach, require
 from dpmanifold.manifolds.vectors import log_sinhc, vector_norm
 

@@ -1,0 +1,134 @@
+"""What mechanisms share: how the scale of Laplace noise is found, and how draws are made exactly (theory: exact noise).
+
+A vector of doubles plus noise can be drawn exactly in every dimension, whatever the space; a point about the mean where
+the space says how its points are moved.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from functools import lru_cache
+
+import numpy as np
+
+from dpmanifold._check import Array, FloatArray
+from dpmanifold._fallback import with_fallback
+from dpmanifold.ball import Ball
+from dpmanifold.frechet import UnitPoints
+from dpmanifold.mechanisms.base import Calibration, Mechanism, pure_epsilon
+from dpmanifold.noise.exact import grid_of, noisy_vector
+from dpmanifold.noise.exact_samplers import ExactSampler, exact_sampler
+from dpmanifold.noise.source import RandomSource
+from dpmanifold.privacy import ApproxDP, Promise, PureDP
+from dpmanifold.privacy.calibrate import laplace_scale
+from dpmanifold.privacy.laplace_profile import is_broken
+from dpmanifold.sensitivity import Sensitivity
+
+PURE, PROFILED = "Delta/epsilon", "exact profile"
+# Expected lengths are quadratures, right to many more digits than this leaves.
+_MARGIN = 1 + 1e-6
+
+
+class LaplaceNoise(Mechanism):
+    """A mechanism whose noise may be of that density in a flat space."""
+
+    searches = True
+
+    def laplace(self, privacy: Promise, sensitivity: Sensitivity, dim: int) -> Calibration:
+        """Return the calibration of noise in R^dim."""
+        if isinstance(privacy, ApproxDP):
+            scale = laplace_scale(sensitivity.value, privacy, dim=dim)
+            return Calibration(self.name, privacy, scale, sensitivity, PROFILED)
+        scale = laplace_scale(sensitivity.value, PureDP(pure_epsilon(privacy)))
+        return Calibration(self.name, privacy, scale, sensitivity, PURE)
+
+    def exceeds(self, error: float, ball: Ball, n: int, privacy: Promise, bound: Sensitivity | None = None) -> bool:
+        """Return whether, on a flat space, an approximate promise is broken at the scale of that expected length."""
+        if not (isinstance(privacy, ApproxDP) and ball.space.is_flat):
+            return False
+        dim = ball.space.dim
+        return is_broken(dim, dim * self.bound(ball, n, bound).value / (error * _MARGIN), privacy)
+
+
+class VectorMechanism(Mechanism):
+    """A vector plus Gaussian noise, or noise of density exp(-|z|/sigma), in Euclidean space."""
+
+    @abstractmethod
+    def vector(self, ball: Ball, mean: Array, points: UnitPoints) -> FloatArray:
+        """Return the doubles that the noise is added to, (d,), from the mean or the units' points in the frame."""
+
+    def hidden(self, ball: Ball, mean: Array, points: UnitPoints) -> FloatArray:
+        """Return the same; zeros where it cannot be computed: vectors lie about them."""
+        return with_fallback(lambda: self.vector(ball, mean, points), lambda: np.zeros(self.size(ball)))
+
+    def longest(self, ball: Ball) -> float:
+        """Return a public bound on the vector's length: the grid is chosen for it."""
+        return ball.effective_radius
+
+    @abstractmethod
+    def place(self, ball: Ball, numbers: FloatArray) -> Array:
+        """Turn a noisy vector into a point of the frame."""
+
+    def offers_exact(self, ball: Ball, calibration: Calibration) -> bool:
+        """Return True."""
+        return True
+
+    def grid(self, ball: Ball, calibration: Calibration) -> int:
+        """Return the exponent of the grid."""
+        return grid_of(calibration.scale, self.longest(ball))
+
+    def size(self, ball: Ball) -> int:
+        """Return the number of coordinates: the dimension of the space, unless a subclass says otherwise."""
+        return ball.space.dim
+
+    def numbers(
+        self, ball: Ball, calibration: Calibration, mean: Array, points: UnitPoints, source: RandomSource
+    ) -> FloatArray:
+        """Return the noisy vector, rounded to the grid."""
+        vector = self.hidden(ball, mean, points)
+        return noisy_vector(vector, self.noise, calibration.scale, self.grid(ball, calibration), source)
+
+
+class AboutMean(Mechanism):
+    """A Riemannian law about the mean; its draws are exact on spaces that say how their points are moved."""
+
+    def may_be_exact(self, ball: Ball) -> bool:
+        """Return whether the space does."""
+        return _sampler(ball, self.noise) is not None
+
+    def offers_exact(self, ball: Ball, calibration: Calibration) -> bool:
+        """Return whether draws there are accepted often enough as well."""
+        sampler = _sampler(ball, self.noise)
+        return sampler is not None and sampler.usable(calibration.scale)
+
+    def grid(self, ball: Ball, calibration: Calibration) -> int:
+        """Return the exponent of the grid: of a chart about the origin, or of the surrounding space's coordinates."""
+        return grid_of(calibration.scale, self._sampler(ball).largest(ball.effective_radius))
+
+    def size(self, ball: Ball) -> int:
+        """Return the number of coordinates of the chart, or of the surrounding space."""
+        return self._sampler(ball).size
+
+    def numbers(
+        self, ball: Ball, calibration: Calibration, mean: Array, points: UnitPoints, source: RandomSource
+    ) -> FloatArray:
+        """Return the coordinates of a drawn point, rounded to the grid."""
+        return self._sampler(ball).draw(mean, calibration.scale, self.grid(ball, calibration), source)
+
+    def place(self, ball: Ball, numbers: FloatArray) -> Array:
+        """Return the point of the frame at, or next to, the rounded coordinates."""
+        return self._sampler(ball).place(numbers)
+
+    def _sampler(self, ball: Ball) -> ExactSampler:
+        """Return what draws there; asked for only where :meth:`offers_exact` says so."""
+        found = _sampler(ball, self.noise)
+        assert found is not None
+        return found
+
+
+def _sampler(ball: Ball, law: str) -> ExactSampler | None:
+    return (exact_sampler if ball.space.foreign else _remembered_sampler)(ball.frame, law)
+
+
+# Spaces of others need not be told apart by what they say they are.
+_remembered_sampler = lru_cache(maxsize=64)(exact_sampler)
