@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dpmanifold as dpm
-from dpmanifold._labels import numbers_of_labels
+from dpmanifold._cells import numbers_of_labels
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.estimators import PrivateLDA
 

@@ -1,7 +1,8 @@
-"""Argument checks shared by every room. A leaf: it knows numpy and the errors, nothing else."""
+"""Checks shared by every room, of arguments and of packages. A leaf: it knows numpy and the errors, nothing else."""
 
 from __future__ import annotations
 
+import importlib
 import math
 from numbers import Integral, Real
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpmanifold.errors import Argument, InvalidArgumentError, InvalidDataError, Message, Public
+from dpmanifold.errors import Argument, InvalidArgumentError, InvalidDataError, Message, MissingPackageError, Public
 
 Array = npt.NDArray[Any]
 FloatArray = npt.NDArray[np.float64]
@@ -145,3 +146,24 @@ def batch_of(array: Array, shape: tuple[int, ...]) -> tuple[int, ...]:
     (5, 4)
     """
     return array.shape[: array.ndim - len(shape)]
+
+
+def optional_module(name: str, extra: str, purpose: str) -> Any:
+    """Import a module, or say which extra of dpmanifold brings it.
+
+    Examples
+    --------
+    >>> optional_module("no_such_module", "plots", "this picture")
+    Traceback (most recent call last):
+    ...
+    dpmanifold.errors.MissingPackageError: this picture needs a package that is not installed.
+    Run: pip install "dpmanifold[plots]".
+    """
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise MissingPackageError(
+            '{purpose} needs a package that is not installed. Run: pip install "dpmanifold[{extra}]".',
+            purpose=purpose,  # which may name a file
+            extra=Public(extra),
+        ) from None

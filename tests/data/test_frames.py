@@ -27,7 +27,7 @@ from data.kinds import (
     polars_frame,
 )
 from dpmanifold import SPD, Euclidean, KendallShapes, Sphere, data
-from dpmanifold._labels import numbers_of_labels
+from dpmanifold._cells import numbers_of_labels
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.sources import ADAPTERS, as_source
 

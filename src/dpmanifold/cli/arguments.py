@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from dpmanifold import data
+from dpmanifold._cells import checked_names
 from dpmanifold._check import Array
-from dpmanifold._labels import checked_names
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError, Message, Public
 from dpmanifold.manifolds import Manifold, Product, space_from_text

@@ -9,8 +9,7 @@ import numpy as np
 import typer
 
 from dpmanifold import data
-from dpmanifold._check import Array
-from dpmanifold._extras import optional_module
+from dpmanifold._check import Array, optional_module
 from dpmanifold.cli import options
 from dpmanifold.cli.failures import guarded
 from dpmanifold.cli.outputs import refuse_stdout, require_plots, save_figure, save_picture, save_report

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dpmanifold._extras import optional_module
+from dpmanifold._check import optional_module
 from dpmanifold.cli.endings import held_back
 from dpmanifold.cli.failures import wants_traceback
 from dpmanifold.cli.speech import working

@@ -17,8 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifold._check import Array
-from dpmanifold._extras import optional_module
+from dpmanifold._check import Array, optional_module
 from dpmanifold.cli.failures import FAULT, fail, kept, wants_traceback
 from dpmanifold.cli.records import is_pattern
 from dpmanifold.cli.speech import CannotPrintError, json_text, mention, say, say_json

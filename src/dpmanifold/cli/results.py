@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
+from dpmanifold._cells import plain_labels
 from dpmanifold._check import Array, shown
-from dpmanifold._labels import plain_labels
 from dpmanifold.cli import options
 from dpmanifold.cli.failures import PROMISE_IMPOSSIBLE, guarded
 from dpmanifold.cli.outputs import (

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpmanifold._extras import optional_module
+from dpmanifold._check import optional_module
 from dpmanifold.cli import options
 from dpmanifold.cli.endings import Terminated
 from dpmanifold.cli.failures import FAULT, PROMISE_IMPOSSIBLE, fail, guarded

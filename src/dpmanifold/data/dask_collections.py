@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifold._extras import optional_module
+from dpmanifold._check import optional_module
 from dpmanifold.data.frames import PandasRows, TableSource
 from dpmanifold.data.pieces import ArrayRows, Beside, Places, Rows, SteadyPiece, asked_for
 from dpmanifold.data.readers import Reading, places_of

@@ -184,43 +184,37 @@ def _refuse_dtype(array: Array | CardArray) -> None:
     """Refuse dtypes whose scale is unknown, and those too coarse to tell flat ground from an edge."""
     if array.dtype == np.uint8 or (array.dtype.kind == "f" and array.dtype.itemsize >= 4):
         return
-    if array.dtype.kind == "f":
-        remedy = "Half precision turns flat areas into edges: give the original uint8, or float32"
-    elif array.dtype.kind == "b":
-        remedy = "Give images.astype(float)"
-    elif array.dtype.kind in "iu":
-        remedy = "Divide by the largest possible value (255 or 65535), or give 8-bit images as uint8"
-    else:
-        remedy = "Give numbers in one array"
+    remedies = {
+        "f": "Half precision turns flat areas into edges: give the original uint8, or float32",
+        "b": "Give images.astype(float)",
+    } | dict.fromkeys("iu", "Divide by the largest possible value (255 or 65535), or give 8-bit images as uint8")
     raise InvalidDataError(
         "images must be uint8, or float in [0, 1], got dtype {dtype}. {remedy}.",
         dtype=array.dtype,
-        remedy=Public(remedy),
+        remedy=Public(remedies.get(array.dtype.kind, "Give numbers in one array")),
     )
 
 
 def _refuse_shape(shape: tuple[int, ...]) -> None:
     """Refuse shapes that are not a batch of gray or RGB images, with the likeliest repair."""
-    if len(shape) == 3 and shape[2] == 3:
-        remedy = "One RGB image is images[None]"
-    elif len(shape) == 2:
-        remedy = "One gray image is images[None]"
-    elif len(shape) == 4 and shape[-1] == 1:
-        remedy = "Drop the last axis: images[..., 0]"
-    elif len(shape) == 4 and shape[-1] == 4:
-        remedy = "Drop the transparency: images[..., :3]"
-    elif len(shape) == 4 and shape[1] in (1, 3) and shape[-1] != 3:
-        remedy = "Move the channels last: np.moveaxis(images, 1, -1)" if shape[1] == 3 else "Drop axis 1: images[:, 0]"
-    else:
-        remedy = f"Both sides need at least {SMALLEST_SIDE} pixels"
-    known = len(shape) == 3 or (len(shape) == 4 and shape[-1] == 3)
+    axes, last = len(shape), shape[-1] if shape else 0
+    remedies = (
+        (axes == 3 and last == 3, "One RGB image is images[None]"),
+        (axes == 2, "One gray image is images[None]"),
+        (axes == 4 and last == 1, "Drop the last axis: images[..., 0]"),
+        (axes == 4 and last == 4, "Drop the transparency: images[..., :3]"),
+        (axes == 4 and shape[1] == 3 and last != 3, "Move the channels last: np.moveaxis(images, 1, -1)"),
+        (axes == 4 and shape[1] == 1 and last != 3, "Drop axis 1: images[:, 0]"),
+        (True, f"Both sides need at least {SMALLEST_SIDE} pixels"),
+    )
+    known = axes == 3 or (axes == 4 and last == 3)
     if not known or min(shape[1:3]) < SMALLEST_SIDE:
         raise InvalidDataError(
             "images must have shape (n, h, w) or (n, h, w, 3), h and w at least {smallest_side}, got {shape}. "
             "{remedy}.",
             smallest_side=Public(SMALLEST_SIDE),
             shape=Public(shape),
-            remedy=Public(remedy),
+            remedy=Public(next(remedy for fits, remedy in remedies if fits)),
         )
 
 

@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifold._check import Array, shown
-from dpmanifold._extras import optional_module
+from dpmanifold._check import Array, optional_module, shown
 from dpmanifold.data._files import (
     ARRAY,
     PathLike,

@@ -17,8 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifold._check import Array, FloatArray, shown
-from dpmanifold._extras import optional_module
+from dpmanifold._check import Array, FloatArray, optional_module, shown
 from dpmanifold._merged_ids import unit_ids
 from dpmanifold.data._files import (
     DataFile,

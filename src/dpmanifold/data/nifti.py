@@ -19,8 +19,7 @@ from typing import Any, BinaryIO, cast
 
 import numpy as np
 
-from dpmanifold._check import Array, FloatArray, shown
-from dpmanifold._extras import optional_module
+from dpmanifold._check import Array, FloatArray, optional_module, shown
 from dpmanifold.data._files import (
     DataFile,
     PathLike,

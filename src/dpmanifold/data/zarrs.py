@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifold._check import Array, shown
-from dpmanifold._extras import optional_module
+from dpmanifold._check import Array, optional_module, shown
 from dpmanifold.data.pieces import ArrayRows, Beside, Places, Rows, SteadyPiece, asked_for, rows_of_block, spans
 from dpmanifold.data.readers import AS_FOUND, Wanted
 from dpmanifold.errors import Argument, InvalidArgumentError, InvalidDataError, Names, Public

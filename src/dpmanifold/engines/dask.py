@@ -23,8 +23,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from dpmanifold._check import positive_int, shown
-from dpmanifold._extras import optional_module
+from dpmanifold._check import optional_module, positive_int, shown
 from dpmanifold._version import __version__
 from dpmanifold.engines.base import Engine, Held
 from dpmanifold.engines.remote import Outcome, Sameness, Sealed, checked, run, total_of, unsealed

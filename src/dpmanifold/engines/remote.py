@@ -25,8 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpmanifold._check import Reticent
-from dpmanifold._extras import optional_module
+from dpmanifold._check import Reticent, optional_module
 from dpmanifold._version import __version__
 from dpmanifold.engines.base import StaysHere
 from dpmanifold.errors import ClusterError, DPManifoldError

@@ -8,8 +8,8 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import ClassifierMixin
 
+from dpmanifold._cells import plain_labels
 from dpmanifold._check import Array, FloatArray
-from dpmanifold._labels import plain_labels
 from dpmanifold.ball import Ball
 from dpmanifold.estimators.base import ResultEstimator, refuse_fractions, sorted_names
 from dpmanifold.inference import LinearDiscriminant

@@ -10,8 +10,8 @@ from scipy import special
 from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from dpmanifold._cells import plain_labels
 from dpmanifold._check import Array, FloatArray, shown
-from dpmanifold._labels import plain_labels
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.estimators.base import PrivateEstimator, marked_public, refuse_fractions, sorted_names

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dpmanifold._cells import checked_names
 from dpmanifold._check import Array, open_fraction, shown
-from dpmanifold._labels import checked_names
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.facts import all_told, told
 from dpmanifold.inference.estimate import FRECHET, Estimate

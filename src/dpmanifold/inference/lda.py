@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from dpmanifold._cells import checked_names, numbers_of_labels
 from dpmanifold._check import Array, FloatArray, shown
-from dpmanifold._labels import checked_names, numbers_of_labels
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.facts import all_told
 from dpmanifold.features import COUNT_WEIGHT, WEIGHT, ClassMoments, coordinates

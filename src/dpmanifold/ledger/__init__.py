@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from dpmanifold._extras import optional_module
+from dpmanifold._check import optional_module
 from dpmanifold.ledger.auditing import Audit
 from dpmanifold.ledger.export import verify_export
 from dpmanifold.ledger.receipts import verify_receipt

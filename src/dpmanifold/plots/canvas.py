@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from dpmanifold._check import shown
-from dpmanifold._extras import optional_module
+from dpmanifold._check import optional_module, shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.plots.marks import Mark, footer_of, mark_of

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from dpmanifold._extras import optional_module
+from dpmanifold._check import optional_module
 from dpmanifold._version import __version__
 from dpmanifold.errors import (
     BudgetError,

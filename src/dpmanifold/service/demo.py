@@ -15,7 +15,7 @@ from typing import Any, final
 import numpy as np
 
 from dpmanifold import data
-from dpmanifold._extras import optional_module
+from dpmanifold._check import optional_module
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.privacy import GDP

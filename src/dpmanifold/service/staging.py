@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NoReturn, final
 
-from dpmanifold._extras import optional_module
+from dpmanifold._check import optional_module
 from dpmanifold.data.archives import npy_header, refuse_dishonest
 from dpmanifold.errors import Argument, InvalidArgumentError, InvalidDataError, Public
 

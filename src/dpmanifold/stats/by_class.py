@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpmanifold import frechet
+from dpmanifold._cells import numbers_of_labels, plain_labels
 from dpmanifold._check import Array
 from dpmanifold._ids import UnitIds
-from dpmanifold._labels import numbers_of_labels, plain_labels
 from dpmanifold._merged_ids import unit_ids
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError, Public

@@ -17,10 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifold._cells import record_cells
+from dpmanifold._cells import numbers_of_labels, record_cells
 from dpmanifold._check import Array
 from dpmanifold._ids import as_sequence
-from dpmanifold._labels import numbers_of_labels
 from dpmanifold._merged_ids import unit_ids
 from dpmanifold.ball import Ball
 from dpmanifold.linalg.cards.arrays import is_card_array

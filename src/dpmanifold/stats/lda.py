@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from dpmanifold import features
+from dpmanifold._cells import checked_names
 from dpmanifold._check import Array, FloatArray, positive_int
-from dpmanifold._labels import checked_names
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError, Public
 from dpmanifold.features import COUNT_WEIGHT, WEIGHT, ClassMoments

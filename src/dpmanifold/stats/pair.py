@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from dpmanifold._cells import checked_names
 from dpmanifold._ids import UnitIds
-from dpmanifold._labels import checked_names
 from dpmanifold._merged_ids import unit_ids
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, Public

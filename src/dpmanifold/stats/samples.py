@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
+from dpmanifold._cells import checked_names
 from dpmanifold._check import shown
-from dpmanifold._labels import checked_names
 from dpmanifold.ball import Ball, require_ball
 from dpmanifold.errors import Either, InvalidArgumentError, InvalidDataError, Message, Public
 from dpmanifold.frechet import LabelledPoints, UnitPoints, lowest_tol

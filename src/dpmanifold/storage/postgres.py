@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, Row, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError
 
-from dpmanifold._extras import optional_module
+from dpmanifold._check import optional_module
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.storage.database import Database
 from dpmanifold.storage.forks import no_fork

@@ -9,7 +9,7 @@ import pathlib
 
 from sqlalchemy import Connection, inspect, text
 
-from dpmanifold._extras import optional_module
+from dpmanifold._check import optional_module
 from dpmanifold.errors import LedgerError
 from dpmanifold.ledger.schema import REVISION, entries
 
