@@ -32,7 +32,7 @@ PACKAGES = ("data", "manifolds", "estimators")
 MODULES = [
     "ball", "_cells", "_check", "_ids", "_merged_ids", "cli/arguments", "cli/checking",
     "cli/records", "cli/registered", "cli/serve_records", "frechet/reading", "frechet/records",
-    "frechet/statistics", "frechet/streams", "ledger/datasets", "ledger/fingerprints",
+    "frechet/statistics", "frechet/points", "ledger/datasets", "ledger/fingerprints",
     "ledger/population", "service/canonical", "service/kept", "service/registering",
     "service/staging", "sources", "stats/asking", "stats/by_class", "stats/comparison", "stats/content",
     "stats/covariates", "stats/curator", "stats/inputs", "stats/k_sample", "stats/lda", "stats/marks", "stats/means",

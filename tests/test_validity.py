@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dpmanifold as dpm
-from dpmanifold.frechet.streams import made_from
+from dpmanifold.frechet.points import made_from
 from dpmanifold.ledger import Ledger
 from dpmanifold.stats.inputs import Told, prepare_records, records_of
 from laws.pieces import ListSource

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -145,6 +146,14 @@ class Ball:
             and self.simulated == other.simulated
             and bool(np.array_equal(self.center, other.center))
         )
+
+    @cached_property
+    def kept(self) -> dict[Any, Any]:
+        """What was made of this ball and is asked for again and again, for whoever makes it."""
+        return {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "kept"}
 
     def __deepcopy__(self, memo: object) -> Ball:
         """Return the ball itself: it never changes, and a copy's centre could be written to."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -31,10 +32,17 @@ def is_own(item: object) -> bool:
     >>> is_own(Registry("colour", "dpmanifold.example")), is_own(1.5)
     (True, False)
     """
-    return _is_here(type(item).__module__)
+    return is_own_class(type(item))
 
 
-def is_own_function(function: object) -> bool:
+@lru_cache(maxsize=1024)
+def is_own_class(kind: Any) -> bool:
+    """Return whether a class is the library's own."""
+    return _is_here(kind.__module__)
+
+
+@lru_cache(maxsize=1024)
+def is_own_function(function: Any) -> bool:
     """Return whether a function, a method, a class or a part of a call is defined in the library itself.
 
     A function is asked where its code is from: what `functools.wraps` says can be somebody else's.
@@ -81,6 +89,7 @@ class Registry(Generic[T]):
         self._what, self._group, self._kind, self._brought_by = what, group, kind, brought_by
         self._is_own, self._home = is_own, home
         self._items: dict[str, T] = {}
+        self.held: set[int] = set()  # the identities of the items
         self._foreign: set[str] = set()
         self._complete = False
         self._lock = threading.Lock()
@@ -97,6 +106,7 @@ class Registry(Generic[T]):
             if self._items.get(name, item) is not item:
                 raise InvalidArgumentError(f"there is already a {self._what} {name!r}: register it under another name.")
             self._items[name] = item
+            self.held.add(id(item))
         return item
 
     def lend(self, name: str, item: T) -> T:
@@ -186,6 +196,7 @@ class Registry(Generic[T]):
                 for name, item in offered.items():
                     if name not in self._items:
                         self._items[name] = item
+                        self.held.add(id(item))
                         self._foreign.add(name)
                 self._complete = True
 

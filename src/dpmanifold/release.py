@@ -331,7 +331,7 @@ class Release(Result, format=FORMAT):
             draws=draws,
             steps=steps,
             details=details or {},
-            unregistered=None if STATISTICS.find(statistic.name) is statistic else statistic,
+            unregistered=None if id(statistic) in STATISTICS.held else statistic,
             **stated,
         )
 

@@ -9,7 +9,7 @@ the tolerance, and must show neither the residual nor the number of iterations.
 from dpmanifold.frechet.gaps import extrinsic_gap, hessian_range, tangent_gap
 from dpmanifold.frechet.medians import FrechetMedian, median
 from dpmanifold.frechet.pieces import MadeOf, made_of
-from dpmanifold.frechet.points import InClass, LabelledPoints, UnitPoints
+from dpmanifold.frechet.points import InClass, LabelledPoints, UnitPoints, made_by_class, made_from
 from dpmanifold.frechet.reading import Reading
 from dpmanifold.frechet.records import Records
 from dpmanifold.frechet.solver import safe_step_and_cap
@@ -20,7 +20,6 @@ from dpmanifold.frechet.statistics import (
     unit_points,
     variance,
 )
-from dpmanifold.frechet.streams import made_by_class, made_from
 from dpmanifold.frechet.tolerances import default_tol, gradient_rounding, lowest_tol, public_tol
 
 __all__ = [

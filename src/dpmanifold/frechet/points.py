@@ -1,6 +1,10 @@
 """One trusted point per unit: what every statistic of private data starts from. Not private.
 
 Units that have classes have besides their points in the classes that they have records in.
+
+An array of records gives points in one pass over it. What is held is a block of records, and what has to be kept: sums
+of a flat ball's units, points of a curved one's. A memory-mapped file never has to fit into memory, and rows may come
+in any order. Every record is mapped by itself and sums are exact, so that neither blocks nor order show in a bit.
 """
 
 from __future__ import annotations
@@ -8,13 +12,16 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, cast
 
 import numpy as np
 
 from dpmanifold._check import Array, FloatArray
-from dpmanifold.ball import Ball
+from dpmanifold._ids import UnitIds
+from dpmanifold.ball import Ball, require_ball
+from dpmanifold.errors import InvalidDataError, Public
 from dpmanifold.frechet.passes import (
     OverPoints,
     Part,
@@ -27,12 +34,26 @@ from dpmanifold.frechet.passes import (
     unpacked,
     within,
 )
-from dpmanifold.frechet.records import bytes_of_a_point
-from dpmanifold.frechet.solver import MOST_TRIED, Solved, Spread, solve_groups
-from dpmanifold.frechet.tolerances import default_tol, reach
+from dpmanifold.frechet.records import (
+    Records,
+    add_clipped,
+    bytes_of_a_point,
+    first_sum,
+    flat_sum,
+    move_clipped,
+    pieces_of,
+    room_for,
+)
+from dpmanifold.frechet.solver import MOST_TRIED, Solved, Spread, Summands, solve_groups
+from dpmanifold.frechet.tolerances import default_tol, lowest_tol, reach
 from dpmanifold.linalg.cards.arrays import CardArray, picked
-from dpmanifold.linalg.exact_sums import ExactSum
+from dpmanifold.linalg.exact_sums import MOST_RECORDS, ExactSum
 from dpmanifold.linalg.native.library import card_in_use
+from dpmanifold.manifolds import Manifold
+
+# Numbers in the records of whole units that are gathered from all over the data, to be solved together, and the fewest
+# records.
+_GATHERED, _FEWEST = 1_048_576, 64
 
 
 class UnitPoints:
@@ -69,7 +90,7 @@ class UnitPoints:
         sample: Sample | None = None,
     ) -> None:
         self.ball, self.unit = ball, unit
-        self._n, self._parts, self._first, self._sample = n, tuple(parts), first, sample
+        self.n, self._parts, self._first, self._sample = n, tuple(parts), first, sample
         self._mean: Array | None = None
 
     @staticmethod
@@ -99,10 +120,10 @@ class UnitPoints:
         return UnitPoints(ball, unit, len(stored), [Part([stored], _alone)], first)
 
     def __len__(self) -> int:
-        return self._n
+        return self.n
 
     def __repr__(self) -> str:
-        return f"UnitPoints({self._n} of {self.ball!r})"
+        return f"UnitPoints({self.n} of {self.ball!r})"
 
     # ---------------------------------------------------------------- all of them, in memory
 
@@ -135,7 +156,7 @@ class UnitPoints:
         bound : a public number that no entry of `f` exceeds in size
         """
         sums = self.sum_of(f, bound)
-        return np.empty(0) if sums is None else sums.total()[0] / self._n
+        return np.empty(0) if sums is None else sums.total()[0] / self.n
 
     def sum_of(self, f: Callable[[Array], FloatArray], bound: float) -> ExactSum | None:
         """Return the sum over units as integers, so that sums of groups add up exactly; None where there are no units.
@@ -151,7 +172,7 @@ class UnitPoints:
         >>> points.sum_of(lambda block: block, 5.0).total()
         array([[4.]])
         """
-        return over(OverPoints(partial(sum_of, self.ball.frame, f, bound), merged), self._parts, self._n)
+        return over(OverPoints(partial(sum_of, self.ball.frame, f, bound), merged), self._parts, self.n)
 
     def within(self, center: Array, distances: FloatArray) -> FloatArray:
         """Return how many units lie within each of some public distances of a point of the frame.
@@ -164,20 +185,20 @@ class UnitPoints:
         array([2., 1., 0.])
         """
         count = OverPoints(partial(within, self.ball.frame, center, distances), operator.add)
-        counts = over(count, self._parts, self._n)
+        counts = over(count, self._parts, self.n)
         return np.zeros(len(distances)) if counts is None else counts.astype(np.float64)
 
     def mean(self) -> Array:
         """Return the Fréchet mean in the frame, to the public tolerance `default_tol`; solved once and remembered."""
         if self._mean is None:
             flat = self.ball.frame.is_flat
-            self._mean = self._average() if flat else self.solved(default_tol(self.ball, self._n)).points[0]
+            self._mean = self._average() if flat else self.solved(default_tol(self.ball, self.n)).points[0]
         return self._mean
 
     def _average(self) -> Array:
         if self._first is None:
-            return self.mean_of(lambda block: block, self.ball.radius)
-        return np.asarray(self.ball.space.from_addends(self._first.total())[0] / self._n)
+            return self.mean_of(np.asarray, self.ball.radius)
+        return np.asarray(self.ball.space.from_addends(self._first.total())[0] / self.n)
 
     def solved(self, tol: float) -> Solved:
         """Return the mean, as a batch of one, to a tolerance that the ball allows, and how it was found."""
@@ -185,7 +206,7 @@ class UnitPoints:
         if frame.is_flat:
             return Solved(self._average()[None], np.zeros(1), 0)
         first = None if self._first is None else frame.from_log_words(frame.origin[None], self._first)
-        points = Spread(ball, self._parts, self._n, self._sample)
+        points = Spread(ball, self._parts, self.n, self._sample)
         with solving(self._parts):
             return solve_groups(frame, ball.in_frame, points, None, None, 1, tol, 200, first=first)
 
@@ -233,9 +254,9 @@ class UnitPoints:
         >>> points.through(lambda block: block / 2, Ball(Euclidean(1), [0.0], 2.5)).mean()
         array([1.])
         """
-        share = self._n * bytes_of_a_point(ball)
+        share = self.n * bytes_of_a_point(ball)
         parts = [_kept(part.then(partial(_mapped, self.ball, f, ball)), share) for part in self._parts]
-        return UnitPoints(ball, self.unit, self._n, parts)
+        return UnitPoints(ball, self.unit, self.n, parts)
 
     def at_center(self, ball: Ball) -> UnitPoints:
         """Return as many units at the centre of a ball: what stands in for points that could not be computed.
@@ -248,7 +269,7 @@ class UnitPoints:
         array([[0.],
                [0.]])
         """
-        return UnitPoints.of(np.broadcast_to(ball.frame.origin, (self._n, *ball.frame.shape)), ball, self.unit)
+        return UnitPoints.of(np.broadcast_to(ball.frame.origin, (self.n, *ball.frame.shape)), ball, self.unit)
 
     def where(self, chosen: Array, first: ExactSum | None = None) -> UnitPoints:
         """Return the points of some units, given a boolean for each; with the sum that is known already, if it is.
@@ -387,3 +408,146 @@ class LabelledPoints(UnitPoints):
 def _shared(f: Callable[[Array, int], FloatArray], number: int, several: int, block: Array) -> FloatArray:
     """Return what units of a class count for, each in its part."""
     return f(block, number) * (1.0 / several)
+
+
+# -------------------------------------------------------------------- from an array of records
+
+
+@dataclass(frozen=True)
+class Made:
+    """Points and what became of the records: how many lie outside the ball or on its edge, and how many were replaced.
+
+    With it the number of records, and the ids of the units where there are some. All of it is data.
+    """
+
+    points: UnitPoints
+    clipped: int
+    replaced: int
+    records: int
+    ids: UnitIds | None
+
+
+def made_from(records: Records, ball: Ball, ids: UnitIds | None = None) -> Made:
+    """Return one point per unit in the ball's frame; without ids, every record is a unit."""
+    refuse_too_many(len(records))
+    with np.errstate(all="ignore"):  # a warning would tell about a single record
+        if ids is None:
+            points, clipped, replaced = (_flat_records if ball.space.is_flat else _curved_records)(records, ball)
+        else:
+            require_ball(ball)
+            averages, clipped, replaced = (_flat_units if ball.space.is_flat else _curved_units)(records, ball, ids)
+            points = of_averages(averages, ball)
+    return Made(points, clipped, replaced + records.replaced, len(records), ids)
+
+
+def refuse_too_many(n: int) -> None:
+    """Refuse more records than can be added exactly."""
+    if n > MOST_RECORDS:
+        raise InvalidDataError(
+            "`X` holds {n} records, and at most {most_records} can be added exactly.",
+            n=Public(n),
+            most_records=Public(MOST_RECORDS),
+        )
+
+
+def of_averages(averages: Array, ball: Ball) -> UnitPoints:
+    """Return units' averages as points: an average of points of the ball is in it, but for rounding."""
+    return UnitPoints.of(ball.in_frame.pull_in(averages), ball, "unit")
+
+
+def made_by_class(records: Records, ball: Ball, label: Array, classes: int) -> tuple[list[UnitPoints], int, int]:
+    """Return the points of each class, given the number of each record's; every record is a unit.
+
+    With them the numbers of clipped and replaced records.
+    """
+    if not ball.space.is_flat:
+        made = made_from(records, ball)
+        made.points.rehearse()
+        return [made.points.where(label == number) for number in range(classes)], made.clipped, made.replaced
+    with np.errstate(all="ignore"):
+        sums = flat_sum(ball, classes)
+        clipped, replaced = add_clipped(records, ball, sums, label)
+    everybody = UnitPoints(ball, "record", len(records), [here(records, ball)])
+    parts = [everybody.where(label == number, sums.cut(1, number)) for number in range(classes)]
+    return parts, clipped, replaced + records.replaced
+
+
+# -------------------------------------------------------------------- flat: sums are all that is kept
+
+
+def _flat_records(records: Records, ball: Ball) -> tuple[UnitPoints, int, int]:
+    sums = flat_sum(ball)
+    clipped, replaced = add_clipped(records, ball, sums)
+    return UnitPoints(ball, "record", len(records), [here(records, ball)], sums), clipped, replaced
+
+
+def here(records: Records, ball: Ball) -> Part:
+    """Return the part that reads an array again: points of a flat ball."""
+    return Part([records], lambda again: (ball.into_frame(block) for _, block, _ in again.blocks()))
+
+
+def _flat_units(records: Records, ball: Ball, ids: UnitIds) -> tuple[FloatArray, int, int]:
+    count = len(ids.found)
+    sums = flat_sum(ball, count)
+    clipped, replaced = add_clipped(records, ball, sums, ids.group)
+    total = ball.space.from_addends(sums.total())
+    return total / np.bincount(ids.group, minlength=count)[:, None], clipped, replaced
+
+
+# -------------------------------------------------------------------- curved: points are kept, or units solved
+
+
+def _curved_records(records: Records, ball: Ball) -> tuple[UnitPoints, int, int]:
+    stored = room_for(ball, len(records), beside=records.raw)
+    first = first_sum(ball)
+    clipped, replaced = move_clipped(records, ball, stored, first)
+    return UnitPoints.packed(stored, ball, "record", first), clipped, replaced
+
+
+def _curved_units(records: Records, ball: Ball, ids: UnitIds) -> tuple[Array, int, int]:
+    """Average whole units, gathered a block at a time from wherever their rows are."""
+    frame, count = ball.frame, len(ids)
+    order = np.argsort(ids.group, kind="stable").astype(ids.group.dtype)
+    ends = np.cumsum(np.bincount(ids.group, minlength=count))
+    averages = np.empty((count, *frame.shape), dtype=frame.dtype)
+    clipped = replaced = start = first = 0
+    step = max(_FEWEST, _GATHERED // math.prod(frame.shape))
+    while first < count:
+        last = max(first + 1, int(np.searchsorted(ends, start + step, "right")))
+        places = order[start : ends[last - 1]]
+        stored, edge, bad = _gathered(records, ball, places)
+        averages[first:last] = averaged(frame, ball, stored, ids.group[places] - first, last - first)
+        clipped, replaced = clipped + edge, replaced + bad
+        start, first = int(ends[last - 1]), last
+    return averages, clipped, replaced
+
+
+def _gathered(records: Records, ball: Ball, places: Array) -> tuple[Array, int, int]:
+    """Return the points of records from anywhere, packed, and how many were clipped and replaced."""
+    stored = room_for(ball, len(places))
+    clipped = replaced = start = 0
+    for few in pieces_of(places, ball):
+        edge, bad = move_clipped(records.some(few), ball, stored[start : start + len(few)])
+        clipped, replaced, start = clipped + edge, replaced + bad, start + len(few)
+    return stored, clipped, replaced
+
+
+def averaged(
+    frame: Manifold,
+    ball: Ball,
+    stored: Array | Summands,
+    group: Array | None,
+    count: int,
+    first: FloatArray | None = None,
+) -> Array:
+    """Return the mean of each group of points, (count, *frame.shape), solved to a tolerance of the ball alone.
+
+    A unit's average is a per-unit map: how exactly it is solved plays no part in any sensitivity. Its tolerance must
+    not depend on other units (not even on how many records they have), and failure must not show.
+    """
+    tol = max(1e-10 * ball.radius, lowest_tol(ball, 1))
+    # Never one group, which is solved with other first steps: a unit may be alone in a block because of the others. A
+    # group without points is at the origin from the start.
+    groups = max(2, count)
+    solved = solve_groups(frame, ball.in_frame, stored, None, group, groups, tol, 200, strict=False, first=first)
+    return solved.points[:count]

@@ -17,11 +17,10 @@ from dpmanifold.engines import current_engine
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError, Public
 from dpmanifold.frechet.passes import unpacked
 from dpmanifold.frechet.pieces import made_of
-from dpmanifold.frechet.points import UnitPoints
+from dpmanifold.frechet.points import UnitPoints, made_from
 from dpmanifold.frechet.reading import Reading
 from dpmanifold.frechet.records import Records
 from dpmanifold.frechet.solver import Solved, blocks, solve_groups
-from dpmanifold.frechet.streams import made_from
 from dpmanifold.frechet.tolerances import lowest_tol, public_tol
 from dpmanifold.linalg import ExactSum
 from dpmanifold.linalg.fused import LARGEST_LOGARITHM

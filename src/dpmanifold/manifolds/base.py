@@ -73,7 +73,7 @@ class Manifold(Throughput):
     exact_points: ExactPoints | None = None
     """How points are moved exactly; None where draws about a point are made in doubles."""
 
-    @property
+    @cached_property
     def farthest(self) -> float:
         """The length beyond which normal coordinates at the origin cannot be represented as a point."""
         bottom = self.curvature[0]

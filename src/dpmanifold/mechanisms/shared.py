@@ -7,7 +7,7 @@ the space says how its points are moved.
 from __future__ import annotations
 
 from abc import abstractmethod
-from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from dpmanifold.ball import Ball
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.mechanisms.base import Calibration, Mechanism, pure_epsilon
 from dpmanifold.noise.exact import grid_of, noisy_vector
-from dpmanifold.noise.exact_samplers import ExactSampler, exact_sampler
+from dpmanifold.noise.exact_samplers import exact_sampler
 from dpmanifold.noise.source import RandomSource
 from dpmanifold.privacy import ApproxDP, Promise, PureDP
 from dpmanifold.privacy.calibrate import laplace_scale
@@ -94,41 +94,37 @@ class AboutMean(Mechanism):
 
     def may_be_exact(self, ball: Ball) -> bool:
         """Return whether the space does."""
-        return _sampler(ball, self.noise) is not None
+        return self._sampler(ball) is not None
 
     def offers_exact(self, ball: Ball, calibration: Calibration) -> bool:
         """Return whether draws there are accepted often enough as well."""
-        sampler = _sampler(ball, self.noise)
+        sampler = self._sampler(ball)
         return sampler is not None and sampler.usable(calibration.scale)
 
     def grid(self, ball: Ball, calibration: Calibration) -> int:
         """Return the exponent of the grid: of a chart about the origin, or of the surrounding space's coordinates."""
-        return grid_of(calibration.scale, self._sampler(ball).largest(ball.effective_radius))
+        name = "exact grid", self.noise, calibration.scale
+        if name not in ball.kept:
+            ball.kept[name] = grid_of(calibration.scale, self._sampler(ball).largest(ball.effective_radius))
+        return int(ball.kept[name])
 
     def size(self, ball: Ball) -> int:
         """Return the number of coordinates of the chart, or of the surrounding space."""
-        return self._sampler(ball).size
+        return int(self._sampler(ball).size)
 
     def numbers(
         self, ball: Ball, calibration: Calibration, mean: Array, points: UnitPoints, source: RandomSource
     ) -> FloatArray:
         """Return the coordinates of a drawn point, rounded to the grid."""
-        return self._sampler(ball).draw(mean, calibration.scale, self.grid(ball, calibration), source)
+        found: FloatArray = self._sampler(ball).draw(mean, calibration.scale, self.grid(ball, calibration), source)
+        return found
 
     def place(self, ball: Ball, numbers: FloatArray) -> Array:
         """Return the point of the frame at, or next to, the rounded coordinates."""
-        return self._sampler(ball).place(numbers)
+        return np.asarray(self._sampler(ball).place(numbers))
 
-    def _sampler(self, ball: Ball) -> ExactSampler:
-        """Return what draws there; asked for only where :meth:`offers_exact` says so."""
-        found = _sampler(ball, self.noise)
-        assert found is not None
-        return found
-
-
-def _sampler(ball: Ball, law: str) -> ExactSampler | None:
-    return (exact_sampler if ball.space.foreign else _remembered_sampler)(ball.frame, law)
-
-
-# Spaces of others need not be told apart by what they say they are.
-_remembered_sampler = lru_cache(maxsize=64)(exact_sampler)
+    def _sampler(self, ball: Ball) -> Any:
+        """Return the :class:`ExactSampler` of this law in the ball's frame, made once; None where nothing draws so."""
+        if ("exact sampler", self.noise) not in ball.kept:
+            ball.kept["exact sampler", self.noise] = exact_sampler(ball.frame, self.noise)
+        return ball.kept["exact sampler", self.noise]

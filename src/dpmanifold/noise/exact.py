@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import lru_cache
 from numbers import Integral, Rational, Real
 
 import numpy as np
@@ -42,6 +43,7 @@ _FINER = 30
 _FINEST, _COARSEST = -1074, 1023
 
 
+@lru_cache(maxsize=1024, typed=True)
 def grid_of(scale: float, largest: float) -> int:
     """Return the exponent k of the grid 2^k on which noise of a scale is released. A function of public numbers.
 

@@ -63,7 +63,7 @@ class ExactSampler(ABC):
         grid : exponent of the grid, see :func:`dpmanifold.noise.exact.grid_of`
         source : where the random bits come from; only `source.bits` is used
         """
-        scale, grid, source = checked_scale(scale), checked_grid(grid), checked_source(source)
+        grid, source = checked_grid(grid), checked_source(source)
         if not self.usable(scale):
             raise InvalidArgumentError(
                 f"scale = {scale:.4g} is too large for exact draws on {self.space!r}. Use a wrapped law, more records "

@@ -17,7 +17,7 @@ from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise
 from dpmanifold.privacy.accounts import Account, Mark
 from dpmanifold.progress import bar
-from dpmanifold.registry import is_own
+from dpmanifold.registry import is_own, is_own_class
 from dpmanifold.release import Release, Request
 from dpmanifold.statistic import Header, Statistic, refuse_unknown, statistic_named
 from dpmanifold.stats.curator import Curator
@@ -118,7 +118,8 @@ def ask(question: Question[Any], sample: Sample[Any], ball: Ball, privacy: Promi
     planned = next((found for about, found in foreseen if about == header and not known.options), None)
     program = asked(header) if planned is None else planned
     touched = getattr(program, "touched", 1)
-    if replace(program.header, private=header.private) != header or touched != known.options.get("touched", 1):
+    same = program.header is header or replace(program.header, private=header.private) == header
+    if not same or touched != known.options.get("touched", 1):
         raise InvalidArgumentError(
             "the plan of {name} must have the header that it is given, and know in how many groups a unit may be.",
             name=Public(question.name),
@@ -141,7 +142,7 @@ def ask(question: Question[Any], sample: Sample[Any], ball: Ball, privacy: Promi
 
     def rehearse(stored: bool) -> None:
         parts = asked.contributed(*ball.space.foreign)
-        parts += [] if is_own(sample) else [type(sample)]
+        parts += [] if is_own_class(type(sample)) else [type(sample)]
         if parts:
             Rehearsal(parts, asked, header, bits.exact, program.steps, lambda bits: drawn(known.public, bits)).run(
                 stored

@@ -11,7 +11,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -361,8 +360,8 @@ def draw_about(
 ) -> Drawn:
     """Draw about a point of the frame: once, and whatever goes wrong meanwhile, the release is lost."""
     if bits.exact and mechanism.offers_exact(ball, calibration):
-        numbers = mechanism.numbers(ball, calibration, mean, points, bits.source)
-        return Drawn(numbers, mechanism.grid(ball, calibration))
+        grid = mechanism.grid(ball, calibration)
+        return Drawn(mechanism.numbers(ball, calibration, mean, points, bits.source), grid)
     drawn = mechanism.draw(ball, calibration, mean, points, bits.source)
     if not mechanism.baseline:
         drawn = with_fallback(lambda: canonical_in_frame(ball, drawn), lambda: ball.frame.origin)
@@ -392,11 +391,9 @@ def tolerance_of(mechanism: Mechanism, ball: Ball, n: int) -> float:
     """Return the public tolerance that a mean is solved to; 0 where none is solved."""
     if mechanism.estimand != FRECHET:
         return 0.0
-    return (frechet.default_tol if ball.space.foreign else _remembered_tol)(ball, n)
-
-
-# A function of public numbers. Spaces of others need not be told apart by what they say they are.
-_remembered_tol = lru_cache(maxsize=1024)(frechet.default_tol)
+    if ("tolerance", n) not in ball.kept:
+        ball.kept["tolerance", n] = frechet.default_tol(ball, n)
+    return float(ball.kept["tolerance", n])
 
 
 # -------------------------------------------------------------------- draws as public numbers foresee them

@@ -20,7 +20,7 @@ from dpmanifold.registry import Registry, is_own, is_own_function
 from dpmanifold.release import Release
 from dpmanifold.statistic import STATISTICS, Statistic
 from dpmanifold.stats.registered import Registered
-from dpmanifold.stats.requests import Question
+from dpmanifold.stats.requests import Question, asked
 from dpmanifold.stats.samples import Sample, Units, classes_of
 
 RESERVED = (
@@ -189,19 +189,16 @@ class Query:
     @cached_property
     def is_own(self) -> bool:
         """Whether it is the library's own."""
-        return is_own_function(self.call) and is_own_function(self.plan)
+        return all(is_own_function(getattr(one, "__func__", one)) for one in (self.call, self.plan))
 
     @cached_property
-    def _meant(self) -> frozenset[str]:
-        return frozenset(option.name for option in self.options)
-
-    def asked(self, **options: Any) -> Question[Any]:
-        """Return the question with these options, as a private call asks it."""
+    def asked(self) -> Callable[..., Question[Any]]:
+        """Returns the question with some options, given by keyword, as a private call asks it."""
         if self.is_own:  # of others nobody knows what they mean by a word
-            return Question(self.name, self.plan, options, meant=self._meant)
+            return partial(asked, self.name, self.plan, frozenset(option.name for option in self.options))
         if self.name in STATISTICS and self.plan != STATISTICS.get(self.name).prepared:
             raise InvalidArgumentError(f"the query and the statistic {self.name!r} have one name and are not the same.")
-        return Question(self.name, self.plan, options)
+        return partial(asked, self.name, self.plan, frozenset())
 
     @property
     def needed(self) -> list[str]:

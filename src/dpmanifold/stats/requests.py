@@ -24,7 +24,7 @@ from dpmanifold.features import checked_shape
 from dpmanifold.mechanisms import MECHANISMS, Mechanism, get
 from dpmanifold.mechanisms.base import FRECHET
 from dpmanifold.privacy import Promise
-from dpmanifold.registry import is_own, is_own_function
+from dpmanifold.registry import is_own_class, is_own_function
 from dpmanifold.release import Release, option_to_json
 from dpmanifold.statistic import STATISTICS, Header, Statistic
 
@@ -72,8 +72,8 @@ class Question(Generic[P]):
             elif isinstance(option, str) and option != "auto":
                 parts.append(MECHANISMS.find(option))
         features = [getattr(part, "features", None) for part in parts]
-        found = [part for part in (*parts, *features) if part is not None and not is_own(part)]
-        return found if is_own_function(self.plan) else [*found, self.plan]
+        found = [part for part in (*parts, *features) if part is not None and not is_own_class(type(part))]
+        return found if is_own_function(getattr(self.plan, "__func__", self.plan)) else [*found, self.plan]
 
     def _plainly(self, ball: Ball) -> dict[str, Any]:
         """Return options that can be said in several ways, in the one way that is written."""
@@ -123,6 +123,11 @@ class Question(Generic[P]):
             "options": written_options(self.plan, self._plainly(header.ball)),
         }
         return request if header.arithmetic == "auto" else {**request, "arithmetic": header.arithmetic}
+
+
+def asked(name: str, plan: Callable[..., P], meant: frozenset[str], /, **options: Any) -> Question[P]:
+    """Return a question with these options."""
+    return Question(name, plan, options, meant=meant)
 
 
 def _finds_frechet(options: Mapping[str, Any]) -> bool:

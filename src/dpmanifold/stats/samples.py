@@ -149,7 +149,7 @@ class Units(Sample[UnitPoints]):
                 foresee(n)
         points = prepare_records(X, ball, terms.units, terms.invalid, told, self.group)[0]
         return _of_units(
-            ball, len(points), points.unit,
+            ball, points.n, points.unit,
             lambda account: (account.marked(content_of(X, ball, terms.units), facts_of(ball, points)),),
             lambda: points,
         )  # fmt: skip

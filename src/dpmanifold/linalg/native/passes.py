@@ -194,11 +194,15 @@ def run(
     groups = 1 if sums is None else sums.groups
     # The kernels read as much memory as these shapes promise: a wrong one must stop here.
     require(x, (len(x), size) if triangles else (len(x), k, k), "the matrices")
-    require(factor, (k, k) if powers is None else (groups, k, k), "the factor")
-    require(center, (k, k), "the center")
-    require_numbers(powers, groups, None, "the powers")
-    require_numbers(rows, n, len(x), "the rows")
-    require_numbers(group, len(x), groups, "the groups")
+    if factor is not None:
+        require(factor, (k, k) if powers is None else (groups, k, k), "the factor")
+    if center is not None:
+        require(center, (k, k), "the center")
+    for numbers, length, below, name in (
+        (powers, groups, None, "the powers"), (rows, n, len(x), "the rows"), (group, len(x), groups, "the groups"),
+    ):  # fmt: skip
+        if numbers is not None:
+            require_numbers(numbers, length, below, name)
     if moved is not None:
         require(moved, (len(moved), size), "the place for moved matrices")
         require_numbers(places, n, len(moved), "the places")
