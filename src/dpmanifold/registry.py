@@ -32,7 +32,8 @@ def is_own(item: object) -> bool:
     >>> is_own(Registry("colour", "dpmanifold.example")), is_own(1.5)
     (True, False)
     """
-    return is_own_class(type(item))
+    kind: Any = type(item)
+    return is_own_class(kind)
 
 
 @lru_cache(maxsize=1024)

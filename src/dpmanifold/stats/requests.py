@@ -72,7 +72,9 @@ class Question(Generic[P]):
             elif isinstance(option, str) and option != "auto":
                 parts.append(MECHANISMS.find(option))
         features = [getattr(part, "features", None) for part in parts]
-        found = [part for part in (*parts, *features) if part is not None and not is_own_class(type(part))]
+        kinds: list[Any] = [type(part) for part in (*parts, *features)]
+        every = zip((*parts, *features), kinds, strict=True)
+        found = [part for part, kind in every if part is not None and not is_own_class(kind)]
         return found if is_own_function(getattr(self.plan, "__func__", self.plan)) else [*found, self.plan]
 
     def _plainly(self, ball: Ball) -> dict[str, Any]:
