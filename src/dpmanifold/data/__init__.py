@@ -1,6 +1,5 @@
 """From files and raw data to points of a space, and the public balls that hold them whatever the data are."""
 
-from dpmanifold.data import dask_collections as _dask  # noqa: F401  registers what as_source asks
 from dpmanifold.data._files import DataFile
 from dpmanifold.data.bids import from_bids, is_bids
 from dpmanifold.data.connectivity import correlation_ball, from_connectivity
@@ -13,13 +12,12 @@ from dpmanifold.data.frames import from_frame
 from dpmanifold.data.image_source import from_tensorfit
 from dpmanifold.data.images import load_images, load_labels
 from dpmanifold.data.inspection import FileFound, Inspection, inspect_files
-from dpmanifold.data.iterators import from_blocks
 from dpmanifold.data.landmarks import landmark_links, load_landmarks, specimen_column
 from dpmanifold.data.mne_epochs import EpochsSource, from_epochs, from_epochs_files
 from dpmanifold.data.nifti import from_nifti, load_tensors
 from dpmanifold.data.readers import READERS
+from dpmanifold.data.steady import from_blocks, from_zarr
 from dpmanifold.data.tables import Table
-from dpmanifold.data.zarrs import from_zarr
 
 __all__ = [
     "LOADERS",
