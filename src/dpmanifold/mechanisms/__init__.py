@@ -1,7 +1,6 @@
 """The mechanisms: one file each, one registry (theory section 5)."""
 
 from dpmanifold.mechanisms.base import Calibration, Forecast, Mechanism
-from dpmanifold.mechanisms.profiles import profile_of
 from dpmanifold.mechanisms.registry import (
     ESTIMANDS,
     MECHANISMS,
@@ -11,6 +10,7 @@ from dpmanifold.mechanisms.registry import (
     choose,
     get,
     preference,
+    profile_of,
     usual,
 )
 

@@ -27,7 +27,8 @@ from dpmanifold.mechanisms.wrapped import (
     WrappedGaussianMechanism,
     WrappedLaplaceMechanism,
 )
-from dpmanifold.privacy import Promise, PromiseError
+from dpmanifold.privacy import Profile, Promise, PromiseError, loss_profile
+from dpmanifold.privacy.profile import Law
 from dpmanifold.registry import Registry
 from dpmanifold.sensitivity import Sensitivity
 
@@ -334,3 +335,31 @@ def usual(estimand: str = "frechet", *, noise: str, about: str = "") -> Mechanis
 def _nearest(ball: Ball, n: int, privacy: Promise, estimand: str, bound: Sensitivity | None) -> str:
     able = [m.name for m in candidates(estimand) if not isinstance(attempt(m, ball, n, privacy, bound), str)]
     return f"These can: {', '.join(able)}." if able else "No mechanism can; weaken the promise or shrink the ball."
+
+
+def profile_of(ball: Ball, calibration: Calibration) -> Profile:
+    """Return delta(epsilon), as an upper bound, of a mechanism at the sensitivity it was calibrated to.
+
+    For the Riemannian Laplace and Gaussian on spheres and planar shapes; refused elsewhere, with the reason.
+
+    Parameters
+    ----------
+    ball : the public ball
+    calibration : of a mechanism, or of a release (`release.calibration`)
+
+    Examples
+    --------
+    >>> from dpmanifold.manifolds import Sphere
+    >>> from dpmanifold.mechanisms import get
+    >>> from dpmanifold.privacy import GDP, gdp_delta
+    >>> ball = Ball(Sphere(2), [0.0, 0.0, 1.0], 0.6)
+    >>> calibration = get("riemannian-gaussian").calibrate(ball, 20, GDP(1.0))
+    >>> bool(profile_of(ball, calibration).delta(0.5) <= gdp_delta(1.0, 0.5))
+    True
+    """
+    mechanism = get(calibration.mechanism)
+    if mechanism.about != "mean":
+        known = ", ".join(other.name for other in MECHANISMS if other.about == "mean")
+        raise InvalidArgumentError(f"the exact profile of {mechanism.name} is not known; it is for {known}.")
+    law: Law = "laplace" if mechanism.noise == "laplace" else "gaussian"
+    return loss_profile(ball.frame, law, calibration.scale, calibration.sensitivity.value)

@@ -17,23 +17,20 @@ import numpy as np
 
 from dpmanifold.errors import InvalidArgumentError, Public
 from dpmanifold.manifolds.base import Manifold
-from dpmanifold.manifolds.laws.bits import bits_do_not_depend_on_the_batch
-from dpmanifold.manifolds.laws.curvature import curvature_is_one_story
-from dpmanifold.manifolds.laws.images import embeddings_keep_their_bounds, exact_points_are_moved_as_points_are
-from dpmanifold.manifolds.laws.moves import (
+from dpmanifold.manifolds.laws.computation import Reference, bits_do_not_depend_on_the_batch, rounding_bounds_hold
+from dpmanifold.manifolds.laws.geometry import (
     a_point_leaves_as_one_array,
-    moving_to_the_origin_is_undone,
-    reflections_are_isometries,
-    translations_bend_squares_at_most_once,
-)
-from dpmanifold.manifolds.laws.radial import (
+    curvature_is_one_story,
     flat_spaces_are_their_coordinates,
     geodesics_stop_where_stated,
+    moving_to_the_origin_is_undone,
     radial_facts_are_true,
     random_points_are_uniform,
+    reflections_are_isometries,
     spheres_have_the_stated_area,
+    translations_bend_squares_at_most_once,
 )
-from dpmanifold.manifolds.laws.rounding import Reference, rounding_bounds_hold
+from dpmanifold.manifolds.laws.images import embeddings_keep_their_bounds, exact_points_are_moved_as_points_are
 from dpmanifold.manifolds.laws.samples import BrokenLawError, require
 from dpmanifold.registry import is_own
 
