@@ -51,5 +51,4 @@ class Kept(InLedger):
             raise LedgerError("the records are another process's to open.")
         columns = self._opener()
         given = {name: value for name, value in columns._asdict().items() if name != "records" and value is not None}
-        found = self._whose.dataset(self.name, columns.records, version=self.version, **given)
-        return found.open()
+        return self._whose.dataset(self.name, columns.records, version=self.version, **given).open()
