@@ -21,7 +21,7 @@ from dpmanifold.noise import RiemannianLaplace
 from dpmanifold.noise.distance import DistanceLaw
 from dpmanifold.noise.source import RandomSource
 from dpmanifold.plots import canvas
-from dpmanifold.plots.marks import not_private
+from dpmanifold.plots.canvas import not_private
 from dpmanifold_papers.framework import Row, Sample
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from dpmanifold._check import shown
 from dpmanifold.audit.findings import Audit
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.plots import canvas
-from dpmanifold.plots.marks import ball_line, mark_of_ball, promise_text
+from dpmanifold.plots.canvas import ball_line, mark_of_ball, promise_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,7 +12,7 @@ from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.mechanisms import Calibration
 from dpmanifold.mechanisms.registry import profile_of
 from dpmanifold.plots import canvas
-from dpmanifold.plots.marks import Mark, ball_line, footer_of, mark_of, mark_of_ball, promise_text
+from dpmanifold.plots.canvas import Mark, ball_line, footer_of, mark_of, mark_of_ball, promise_text
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PureDP, gdp_delta, to_approx, zcdp_log_delta
 from dpmanifold.release import Release
 

@@ -16,7 +16,7 @@ from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.inference import ConfidenceRegion
 from dpmanifold.manifolds import SPD, Manifold
 from dpmanifold.plots import canvas
-from dpmanifold.plots.marks import PUBLIC_DATA
+from dpmanifold.plots.canvas import PUBLIC_DATA
 from dpmanifold.plots.projection import Camera
 from dpmanifold.plots.spread import Spread, circle, ellipse, parent_release, released_mean, spread_of
 from dpmanifold.release import Release

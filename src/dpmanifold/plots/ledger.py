@@ -13,7 +13,7 @@ import numpy as np
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.ledger.history import LOST, History, Line
 from dpmanifold.plots import canvas
-from dpmanifold.plots.marks import Mark, promise_text
+from dpmanifold.plots.canvas import Mark, promise_text
 from dpmanifold.privacy import GDP
 from dpmanifold.privacy.amounts import cost_of
 

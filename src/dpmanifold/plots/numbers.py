@@ -10,7 +10,7 @@ from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.inference import Parts, VarianceInterval
 from dpmanifold.plots import canvas
-from dpmanifold.plots.marks import ball_line, mark_of_ball, promise_text
+from dpmanifold.plots.canvas import ball_line, mark_of_ball, promise_text
 from dpmanifold.plots.spread import NOISE_LEVEL, circle
 from dpmanifold.release import Release
 from dpmanifold.statistic import Kind, private_words

@@ -12,7 +12,7 @@ from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.mechanisms import get
 from dpmanifold.plots import canvas
-from dpmanifold.plots.marks import ball_line, mark_of_ball, promise_text
+from dpmanifold.plots.canvas import ball_line, mark_of_ball, promise_text
 from dpmanifold.privacy import Promise
 from dpmanifold.stats.mean_plan import Plan, PlanRow, plan_mean
 

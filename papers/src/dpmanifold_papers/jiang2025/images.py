@@ -17,7 +17,7 @@ from dpmanifold.data.archives import archive_keys
 from dpmanifold.data.descriptors import rounded_up, smallest_ball
 from dpmanifold.manifolds import SPD
 from dpmanifold.plots import canvas
-from dpmanifold.plots.marks import not_private
+from dpmanifold.plots.canvas import not_private
 from dpmanifold.privacy import GDP, PromiseError
 from dpmanifold.stats import EACH_RECORD, private_ball, private_region
 from dpmanifold_papers.framework import Experiment, ResultTable, Row, Sample, Task, data_file, group

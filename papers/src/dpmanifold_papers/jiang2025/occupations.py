@@ -18,7 +18,7 @@ from dpmanifold.errors import InvalidDataError
 from dpmanifold.inference.hotelling import squared_length
 from dpmanifold.manifolds import Sphere
 from dpmanifold.plots import canvas
-from dpmanifold.plots.marks import not_private
+from dpmanifold.plots.canvas import not_private
 from dpmanifold.privacy import GDP, split
 from dpmanifold.stats import EACH_RECORD, private_region
 from dpmanifold_papers.framework import Experiment, ResultTable, Row, Sample, Task, data_file, group

@@ -10,7 +10,7 @@ import numpy as np
 
 from dpmanifold._check import FloatArray
 from dpmanifold.plots import canvas
-from dpmanifold.plots.marks import not_private
+from dpmanifold.plots.canvas import not_private
 from dpmanifold.plots.spread import ellipse
 from dpmanifold.privacy import GDP
 from dpmanifold.stats import EACH_RECORD, private_region

@@ -12,7 +12,7 @@ from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
 from dpmanifold.manifolds import Sphere
 from dpmanifold.plots import canvas
-from dpmanifold.plots.marks import not_private
+from dpmanifold.plots.canvas import not_private
 from dpmanifold.privacy import tightest_mu
 from dpmanifold_papers.framework import Experiment, ResultTable, Row, Sample, Task, group
 from dpmanifold_papers.jiang2025 import predict, printed

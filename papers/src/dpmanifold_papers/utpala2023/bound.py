@@ -11,7 +11,7 @@ import numpy as np
 from dpmanifold._check import FloatArray
 from dpmanifold.data import descriptor_ball
 from dpmanifold.plots import canvas
-from dpmanifold.plots.marks import PUBLIC_DATA
+from dpmanifold.plots.canvas import PUBLIC_DATA
 from dpmanifold_papers.framework import Experiment, ResultTable, Row, Task, group
 from dpmanifold_papers.utpala2023.drawing import panels, sheet
 from dpmanifold_papers.utpala2023.sources import (

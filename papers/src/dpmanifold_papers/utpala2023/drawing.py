@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpmanifold.plots import canvas
-from dpmanifold.plots.marks import Mark, not_private
+from dpmanifold.plots.canvas import Mark, not_private
 from dpmanifold_papers.framework import Row, group
 
 if TYPE_CHECKING:
