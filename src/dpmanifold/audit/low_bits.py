@@ -67,28 +67,25 @@ def low_bit_scores(first: Array, second: Array, ball: Ball, statistics: tuple[Ar
 def _features(values: Array, ball: Ball, statistics: tuple[Array, Array]) -> list[Labels]:
     """Return what outputs look like: whole numbers from 0 to _KINDS - 1, an array (m,) for each feature."""
     numbers = _numbers(values)
-    columns = _distinct(numbers)
+    # The columns without copies: a symmetric matrix tells nothing twice.
+    columns = np.sort(np.unique(numbers.view(np.int64), axis=1, return_index=True)[1])
     found: list[Labels] = []
     for number in numbers[:, columns].T:
         bits = number.view(np.int64)
-        found += [(bits >> shift) & 15 for shift in range(0, _LOW_BITS, 4)]
-        found.append(_trailing_zeros(number))
+        found += [*((bits >> shift) & 15 for shift in range(0, _LOW_BITS, 4)), _trailing_zeros(number)]
     for statistic in statistics:
         point = _numbers(ball.from_frame(statistic[None]))[0]
         back = _numbers(_there_and_back(values, ball, statistic))
         for column in columns:
             number, there = numbers[:, column], point[column]
-            gap = number - there
-            found.append(_trailing_zeros(gap))
-            found.append(
-                np.rint(np.clip(np.abs(gap) / np.spacing(np.maximum(np.abs(number), _LEAST)), 0, 2.0**52)).astype(
-                    np.int64
-                )
-                & 63
-            )
-            found.append(_multiple(number, np.spacing(max(abs(there), _LEAST))))
-            residual = (back[:, column] - number) / np.spacing(np.maximum(np.abs(number), _LEAST))
-            found.append((np.clip(np.nan_to_num(residual), -_FARTHEST, _FARTHEST) + _FARTHEST).astype(np.int64))
+            gap, unit = number - there, np.spacing(np.maximum(np.abs(number), _LEAST))
+            residual = (back[:, column] - number) / unit
+            found += [
+                _trailing_zeros(gap),
+                np.rint(np.clip(np.abs(gap) / unit, 0, 2.0**52)).astype(np.int64) & 63,
+                _multiple(number, np.spacing(max(abs(there), _LEAST))),
+                (np.clip(np.nan_to_num(residual), -_FARTHEST, _FARTHEST) + _FARTHEST).astype(np.int64),
+            ]
     return found
 
 
@@ -104,11 +101,6 @@ def _numbers(values: Array) -> FloatArray:
     """Return points as rows of doubles, complex ones as two each."""
     rows = np.ascontiguousarray(values).reshape(len(values), -1)
     return np.asarray(rows.view(np.float64) if np.iscomplexobj(rows) else rows, dtype=np.float64) + 0.0
-
-
-def _distinct(numbers: FloatArray) -> Labels:
-    """Return the columns without copies: a symmetric matrix tells nothing twice."""
-    return np.sort(np.unique(numbers.view(np.int64), axis=1, return_index=True)[1])
 
 
 def _trailing_zeros(number: FloatArray) -> Labels:

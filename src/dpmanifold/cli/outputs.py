@@ -92,11 +92,6 @@ class Views:
             return []
         return [f"  {self.coordinates:<12} {words}"]
 
-    @property
-    def of_picture(self) -> dict[str, Any]:
-        """What :func:`dpmanifold.plots.show` is told."""
-        return {} if self.links is None else {"links": self.links}
-
 
 PLAIN = Views()
 
@@ -385,7 +380,7 @@ def save_picture(result: Any, path: pathlib.Path, views: Views = PLAIN) -> None:
     """Draw a result into a file."""
     from dpmanifold import plots
 
-    save_figure(plots.show(result, **views.of_picture), path)
+    save_figure(plots.show(result, **({} if views.links is None else {"links": views.links})), path)
 
 
 def save_figure(figure: Any, path: pathlib.Path) -> None:

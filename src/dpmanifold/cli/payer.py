@@ -120,17 +120,13 @@ def with_array(words: Mapping[str, Any]) -> dict[str, Any]:
     """Return what was said, with --key as the array of an .npz where nothing is spent from a ledger."""
     if words["ledger"] or words["key"] is None:
         return dict(words)
-    if words["array"] is not None or not all(_may_hold_arrays(path) for path in words["path"]):
+    paths = map(pathlib.Path, words["path"])
+    if words["array"] is not None or not all(path.suffix.lower() == ".npz" or path.is_dir() for path in paths):
         raise InvalidArgumentError(
             "--key names a release in a ledger: give --ledger as well, or leave it out. The array of an .npz file is "
             "named by --array."
         )
     return {**words, "array": words["key"]}
-
-
-def _may_hold_arrays(path: str) -> bool:
-    """Return whether a path is an .npz file, or a folder, in which there may be some."""
-    return pathlib.Path(path).suffix.lower() == ".npz" or pathlib.Path(path).is_dir()
 
 
 def refuse_simulations(words: Mapping[str, Any]) -> None:

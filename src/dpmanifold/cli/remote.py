@@ -22,7 +22,7 @@ from dpmanifold.cli import options
 from dpmanifold.cli.arguments import WHOLE_SPACE, ball_of, promise_of
 from dpmanifold.cli.build import known_queries, option_parameter, option_value, planned_options, summary
 from dpmanifold.cli.command import dressed, parameter, refuse_mechanism, shared_signature
-from dpmanifold.cli.failures import FAULT, PROMISE_IMPOSSIBLE, guarded
+from dpmanifold.cli.failures import guarded
 from dpmanifold.cli.outputs import Folder, Outputs, Views
 from dpmanifold.cli.speech import complain, say, say_answer, say_json, say_table, table_of
 from dpmanifold.errors import InvalidArgumentError
@@ -116,22 +116,21 @@ def login(
     from dpmanifold.remote.tokens import store
     from dpmanifold.remote.transport import checked_url
 
-    with service_exit_codes():
-        where = checked_url(url)
-        asked = sys.stdin is not None and sys.stdin.isatty()
-        token = (typer.prompt("token", hide_input=True) if asked else sys.stdin.readline()).strip()
-        if not token:
-            raise InvalidArgumentError("a token is missing: type it, or give it on standard input.")
-        with connect(where, token, ca=ca) as client:
-            name = client.account
-        path = store(where, token, ca)
+    where = checked_url(url)
+    asked = sys.stdin is not None and sys.stdin.isatty()
+    token = (typer.prompt("token", hide_input=True) if asked else sys.stdin.readline()).strip()
+    if not token:
+        raise InvalidArgumentError("a token is missing: type it, or give it on standard input.")
+    with connect(where, token, ca=ca) as client:
+        name = client.account
+    path = store(where, token, ca)
     say(f"{_plain(name)} at {where}\n  written      {path}")
 
 
 @guarded
 def datasets(url: Url = None, as_json: options.Json = False) -> None:
     """List the data sets that you may ask, with what is left to you."""
-    with service_exit_codes(), connected(url) as client:
+    with connected(url) as client:
         found = client.datasets()
     rows = [
         (one["ref"], one["space"], f"{one['n']:,} {one['unit']}s", f"{one['ball']['radius']:.4g}", one["left_words"],
@@ -153,7 +152,7 @@ def _plan(
     privacy = promise_of(said["epsilon"], said["delta"], said["mu"], said["rho"])
     names = [option.name for option in planned_options()]
     asked = {name: said[name] for name in names if said[name] is not None}
-    with service_exit_codes(), connected(url) as client:
+    with connected(url) as client:
         chosen = ball_said({**said, "ball": ball}, dataset, client)
         found = client.plan(dataset, privacy, statistic=statistic, ball=chosen, error=error, **asked)
         if as_json:
@@ -220,7 +219,7 @@ def releases(
     as_json: options.Json = False,
 ) -> None:
     """List what you have asked for, the newest first."""
-    with service_exit_codes(), connected(url) as client:
+    with connected(url) as client:
         found = [one.view for one in client.releases(limit, before)]
     names = ("id", "ref", "statistic", "privacy_words", "state", "publishes")
     rows = [tuple("" if one[name] is None else one[name] for name in names) for one in found]
@@ -247,7 +246,7 @@ def fetch(
     """Write a release that was asked for before, once it is published; of means by class --out is a folder."""
     words = {"out": out, "npy": npy, "picture": picture, "links": links, "html": html, "coordinates": coordinates,
              "force": force}  # fmt: skip
-    with service_exit_codes(), connected(url) as client:
+    with connected(url) as client:
         handle = client.release(release)
         outputs = _outputs(words, query_named(handle.view.get("statistic")).result is dict)
         _receive(handle, outputs, quiet, timeout, as_json)
@@ -260,7 +259,7 @@ def history(
     as_json: options.Json = False,
 ) -> None:
     """Show what used up a population's cap; who else spent is not told."""
-    with service_exit_codes(), connected(url) as client:
+    with connected(url) as client:
         found = client.history(population)
     rows = [
         (one["sequence"], one["time"], one["analyst"], one["what"], one["promise"], f"{one['share']:.1%}",
@@ -313,8 +312,7 @@ def asking(query: Query | None) -> Callable[..., None]:
 
     def run(**words: Any) -> None:
         options = {one.name: option_value(one, words[one.name], afar=True) for one in own}
-        with service_exit_codes():
-            _ask(query_named(words["name"]) if query is None else query, words, options)
+        _ask(query_named(words["name"]) if query is None else query, words, options)
 
     words = "Release any statistic by name." if query is None else summary(query)
     return dressed(run, parameters, "statistic" if query is None else query.name, words)
@@ -337,7 +335,9 @@ def _ask(query: Query, words: Mapping[str, Any], given: Mapping[str, Any]) -> No
             _refuse_classes(outputs, client.dataset(words["dataset"])["classes"] or ())
         pending = client.ask(query.name, words["dataset"], privacy, ball=ball, key=words["key"], wait=False, **given)
         if words["no_wait"]:
-            _tell_pending(pending, words["as_json"])
+            when = f"to be published at {pending.publishes}" if pending.publishes else "waits for a steward's approval"
+            told = f"release {pending.id}: {when}\n  then         dpm remote fetch {pending.id} --out FILE"
+            say_answer(pending.view, words["as_json"], told)
             return
         _receive(pending, outputs, words["quiet"], words["timeout"], words["as_json"])
 
@@ -391,13 +391,6 @@ def _receive(pending: Pending[Any], outputs: Outputs | None, quiet: bool, timeou
     outputs.write(result, as_json, remark)
 
 
-def _tell_pending(pending: Pending[Any], as_json: bool) -> None:
-    """Say that a release was asked for, and how it is fetched."""
-    when = f"to be published at {pending.publishes}" if pending.publishes else "waits for a steward's approval"
-    told = f"release {pending.id}: {when}\n  then         dpm remote fetch {pending.id} --out FILE"
-    say_answer(pending.view, as_json, told)
-
-
 @contextlib.contextmanager
 def connected(url: str | None) -> Iterator[Client]:
     """Open a client of the service that was named, or of the only one that there is a token for."""
@@ -410,18 +403,6 @@ def connected(url: str | None) -> Iterator[Client]:
         raise InvalidArgumentError(f"--url is missing: {which}. Or set DPM_URL.")
     with connect(url if url is not None else known[0]) as client:
         yield client
-
-
-@contextlib.contextmanager
-def service_exit_codes() -> Iterator[None]:
-    """Give what goes wrong at a service the exit code that says whose turn it is."""
-    from dpmanifold.remote import AnswerError, RemoteError
-
-    try:
-        yield
-    except RemoteError as problem:
-        problem.exit_code = PROMISE_IMPOSSIBLE if isinstance(problem, AnswerError) else FAULT  # type: ignore[attr-defined]
-        raise
 
 
 for name, command in (

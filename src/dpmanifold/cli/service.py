@@ -161,8 +161,11 @@ def _check(config: pathlib.Path) -> None:
 def _only(part: str, config: pathlib.Path) -> None:
     if part not in ("web", "worker"):
         raise InvalidArgumentError(f"--only must be web or worker, got {part!r}.")
-    if part == "worker":
-        _with_one_thread(config)
+    from dpmanifold.service.processes import ONE_THREAD, WORKER, command
+
+    if part == "worker" and any(os.environ.get(name) != value for name, value in ONE_THREAD.items()):
+        # Begin anew where libraries may have started threads: this process is to fork.
+        os.execve(sys.executable, command(WORKER, config), {**os.environ, **ONE_THREAD})
     from dpmanifold.service.service import Service
     from dpmanifold.service.settings import Settings
 
@@ -174,14 +177,6 @@ def _only(part: str, config: pathlib.Path) -> None:
         from dpmanifold.service.worker import Worker
 
         Worker(service, read_request).run()
-
-
-def _with_one_thread(config: pathlib.Path) -> None:
-    """Begin anew where libraries may have started threads: this process is to fork."""
-    from dpmanifold.service.processes import ONE_THREAD, WORKER, command
-
-    if any(os.environ.get(name) != value for name, value in ONE_THREAD.items()):
-        os.execve(sys.executable, command(WORKER, config), {**os.environ, **ONE_THREAD})
 
 
 def _run_web(service: Any) -> None:

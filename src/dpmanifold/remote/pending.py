@@ -106,7 +106,8 @@ class Pending(Generic[R_co]):
         with naming(self.key):
             state = self._waited(timeout)
             answer = self._received() if state == _RELEASED else None
-            self._note_answer()
+            with contextlib.suppress(InvalidArgumentError):  # else the same call gets it once more, at no cost
+                self._journal().answered(self.key)
         if state == _LOST:
             raise ReleaseLostError.of(self.key)
         if state == _REFUSED:
@@ -127,15 +128,10 @@ class Pending(Generic[R_co]):
             raise AnswerError(f"the service's answer is not to be relied on: {'; '.join(wrong)}.")
         return answer
 
-    def _note_answer(self) -> None:
-        """Note that the answer is here; where that fails the same call gets this release once more, at no cost."""
-        with contextlib.suppress(InvalidArgumentError):
-            self._journal().answered(self.key)
-
     def _waited(self, timeout: float | None) -> str:
         """Return the state that it ends in, once it has."""
         begun = time.monotonic()
-        end = math.inf if timeout is None else begun + timeout
+        end = begun + (math.inf if timeout is None else timeout)
         state, late, pause = self.state, None, _SHORTEST
         left = _number(self.view.get("seconds"))
         with contextlib.ExitStack() as shown:

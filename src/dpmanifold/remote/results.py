@@ -28,6 +28,8 @@ _FRECHET = "frechet"
 class AnswerError(RemoteError):
     """A service's answer does not hold, or is not what was asked. Do not rely on it; tell whoever runs the service."""
 
+    exit_code = 4
+
 
 @dataclass(frozen=True)
 class Expected:

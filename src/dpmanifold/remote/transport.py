@@ -53,7 +53,13 @@ class RemoteError(DPManifoldError, RuntimeError):
     """A service cannot be reached, does not take the token, or answers with something that is no answer.
 
     Where a release may have been paid for, the message names its key: asking again under it costs nothing.
+
+    Attributes
+    ----------
+    exit_code : of `dpm remote`
     """
+
+    exit_code = 1
 
 
 _REFUSALS: dict[str, type[DPManifoldError]] = {
@@ -128,15 +134,11 @@ class Transport:
             raise InvalidArgumentError("token must be the text that the service showed when it was made.")
         self._web: Any = optional_module("httpx", "client", "a client of a service")
         self.url, self._token = url, token
-        self._trusted = self._certificates(ca)
+        # The certificate is always checked. On this machine nothing is encrypted, and reading the usual ones would take
+        # longer than most answers.
+        usual = True if url.startswith("https://") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        self._trusted = usual if ca is None else _trusting(ca)
         self._open, self._process = self._opened(), os.getpid()
-
-    def _certificates(self, ca: str | os.PathLike[str] | None) -> ssl.SSLContext | bool:
-        """Return what the service's certificate is checked against: it always is."""
-        if ca is not None:
-            return _trusting(ca)
-        # On this machine nothing is encrypted, and reading the usual ones would take longer than most answers.
-        return True if self.url.startswith("https://") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
     def _opened(self) -> httpx.Client:
         found: httpx.Client = self._web.Client(
@@ -170,17 +172,16 @@ class Transport:
     def _asked(self, method: str, path: str, body: bytes | None, about: str) -> bytes:
         """Ask until there is an answer, a few times at most; raises what the answer says where it is a refusal."""
         for pause in (*PAUSES, None):
+            wait = None
             try:
                 answer = self._once(method, path, body)
-                trouble = f"it answers with status {answer.status}"
-                wait = answer.wait
+                if answer.status not in _AGAIN:
+                    return answer.body if answer.status in (200, 201, 202) else self._refuse(answer, about)
+                trouble, wait = f"it answers with status {answer.status}", answer.wait
             except self._web.TransportError as problem:
-                answer, wait = None, None
                 # Of certificates the reason helps; nothing of it is secret.
                 reason = f" ({problem})" if "CERTIFICATE" in str(problem).upper() else ""
                 trouble = f"{type(problem).__name__}{reason}"
-            if answer is not None and answer.status not in _AGAIN:
-                return answer.body if answer.status in (200, 201, 202) else self._refuse(answer, about)
             if pause is None:
                 raise RemoteError(
                     f"{self.url} does not answer, after {len(PAUSES) + 1} attempts: {trouble}. Check the address and "
