@@ -14,8 +14,7 @@ from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.release import Release, option_to_json
 from dpmanifold.result import Result
 from dpmanifold.statistic import REPLACE_ONE_UNIT_SAME_CLASSES, Kind
-from dpmanifold.stats.copies import copy_faults
-from dpmanifold.stats.examine import Findings, examine
+from dpmanifold.stats.examine import Findings, copy_faults, examine
 
 R = TypeVar("R")
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass, field, fields
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
+from dpmanifold._check import FloatArray
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidDataError, PromiseError
 from dpmanifold.privacy import Promise
@@ -16,7 +18,6 @@ from dpmanifold.privacy.amounts import cost_of, fits
 from dpmanifold.release import RELEASED, REVEALED, Release, Request
 from dpmanifold.sensitivity import Sensitivity
 from dpmanifold.statistic import Decisions, Header
-from dpmanifold.stats.grids import on_grid
 from dpmanifold.stats.program import Output, Replayed, replay
 from dpmanifold.stats.query import query_named
 from dpmanifold.stats.ranges import DRAWN_ROUNDING, QUADRATURE, rounding_of, same_number
@@ -118,6 +119,18 @@ def _faults(output: Output) -> list[str]:
     return output.draw.faults(output.drawn)
 
 
+def on_grid(numbers: FloatArray | float, grid: int) -> bool:
+    """Return whether numbers are multiples of 2^grid.
+
+    Examples
+    --------
+    >>> on_grid(0.75, -2), on_grid(0.75, -1)
+    (True, False)
+    """
+    multiples = np.ldexp(numbers, -grid)
+    return bool((multiples == np.rint(multiples)).all())
+
+
 # -------------------------------------------------------------------- comparing
 
 
@@ -193,3 +206,27 @@ def _compare_receipt(release: Release, findings: Findings) -> None:
     findings.require(release.private, "receipt: no account pays for what is not private")
     if paid and release.private:
         findings.good.append(f"receipt: it may be of this release (total spent so far: {spent}); the ledger can tell")
+
+
+# -------------------------------------------------------------------- copies
+
+COPY_ALARM = 1e-8
+"""The probability that an honest result is refused because two of its draws came near each other, at most.
+
+It is shared out evenly among all pairs. Were it much smaller, a single number that was moved by one step of its grid,
+2^-30 of the scale, would pass for another draw.
+"""
+
+
+def copy_faults(outputs: Sequence[tuple[str, Output]]) -> list[str]:
+    """Return which outputs are copies of earlier ones, given each with whose it is in words."""
+    pairs = [
+        (one, other)
+        for one, other in combinations(outputs, 2)
+        if one[1].drawn.numbers.shape == other[1].drawn.numbers.shape
+    ]
+    return [
+        f"{name} is a copy of {first}, or nearly: two draws do not come so near each other"
+        for (first, earlier), (name, output) in pairs
+        if output.draw.apart(output.drawn, earlier.drawn) <= output.draw.nearest(output.drawn, COPY_ALARM / len(pairs))
+    ]

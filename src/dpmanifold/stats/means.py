@@ -143,15 +143,10 @@ def private_mean(
     """
     refuse_own_records(shape, X)
     terms = Terms(units, invalid, curator, confirm, arithmetic, budget, key, rng)
-    asked: dict[str, Any] = {
-        "mechanism": mechanism,
-        "estimand": estimand,
-        "refine": refine,
-        "shape": shape,
-        "project": project,
-        "shrink": shrink,
-    }
-    return ask(MEAN_QUERY.asked(**asked), Units(X), ball, privacy, terms).release
+    question = MEAN_QUERY.asked(
+        mechanism=mechanism, estimand=estimand, refine=refine, shape=shape, project=project, shrink=shrink
+    )
+    return ask(question, Units(X), ball, privacy, terms).release
 
 
 def private_class_means(
@@ -203,16 +198,11 @@ def private_class_means(
     """
     terms = Terms(units, invalid, curator, confirm, arithmetic, budget, key, rng)
     refuse_own_records(shape, X)
-    asked: dict[str, Any] = {
-        "mechanism": mechanism,
-        "estimand": estimand,
-        "refine": refine,
-        "shape": shape,
-        "project": project,
-        "shrink": shrink,
-    }
+    question = CLASS_MEANS.asked(
+        mechanism=mechanism, estimand=estimand, refine=refine, shape=shape, project=project, shrink=shrink
+    )
     sample = SpanningGroups(X, labels, classes)
-    releases = ask(CLASS_MEANS.asked(**asked), sample, ball, privacy, terms).releases
+    releases = ask(question, sample, ball, privacy, terms).releases
     return dict(zip(sample.names, releases, strict=True))
 
 
