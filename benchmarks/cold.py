@@ -1,4 +1,4 @@
-"""How long a first private mean takes in a fresh process, import included and apart, of commits beside the working tree.
+"""How long a first private mean takes in a fresh process, import included and apart, beside other commits.
 
     python benchmarks/cold.py [--rounds 15] [COMMIT ...]          # f372e828 and 17e8e6fd if none is named
 
@@ -23,7 +23,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 CASES = {
-    "SPD(3), people": "space = SPD(3); r = 2.5; units = np.repeat(np.arange(400), 5); privacy = dpm.ApproxDP(1.0, 1e-6)",
+    "SPD(3), people": "space = SPD(3); r = 2.5; units = np.repeat(np.arange(400), 5); privacy = dpm.ApproxDP(1, 1e-6)",
     "Sphere(2)": "space = Sphere(2); r = 0.7; units = dpm.EACH_RECORD; privacy = dpm.PureDP(1.0)",
     "SPD(3) affine": "space = SPD(3, metric='riemann'); r = 1.5; units = dpm.EACH_RECORD; privacy = dpm.GDP(0.5)",
     "KendallShapes(8)": "space = KendallShapes(8); r = 0.3; units = dpm.EACH_RECORD; privacy = dpm.ZCDP(0.1)",

@@ -53,7 +53,7 @@ def not_in_the_example(page):
     example = ROOT / "examples" / "extension"
     files = [path.read_text(encoding="utf-8") for path in (example / "pyproject.toml", *example.glob("src/*/*.py"))]
     blocks = re.findall(r"^```(?:python|toml)\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    pieces = [piece for block in blocks for piece in re.split(r"^\.\.\.\n", block, flags=re.MULTILINE)]
+    pieces = [piece for block in blocks for piece in re.split(r"^ *\.\.\.\n", block, flags=re.MULTILINE)]
     assert len(pieces) > 10, "the page shows code"
     return [piece for piece in pieces if not any(piece in file for file in files)]
 

@@ -32,6 +32,7 @@ OTHERWISE = {
     "mean": {
         "features/maps.py": "a part of a vector",
         "frechet/__init__.py": "a function",
+        "inference/estimate.py": "what noise lies about",
         "inference/pga.py": "a fact of a result",
         "inference/region.py": "a word of a note",
         "cli/public.py": "a row of the table of sensitivities",
@@ -42,6 +43,7 @@ OTHERWISE = {
         "stats/mean.py": "the statistic",
         "stats/mean_plan.py": "a word of a verdict",
     },
+    "pga": {"stats/signs.py": "the page of a proof"},
     "median": {"frechet/__init__.py": "a function"},
     "region": {"inference/region.py": "a word of a note"},
     "regression": {"plots/__init__.py": "a function"},
