@@ -79,7 +79,8 @@ def html_report(result: Result) -> str:
 <p>{html.escape(base.privacy.describe())}</p>
 <p>{html.escape(in_plain_words(base.privacy))}</p>
 <p>Protected is each {html.escape(base.unit)}; there are {base.n:,}{_others(result)}.
-Adjacent data sets: {html.escape(ADJACENCY.get(base.adjacency, base.adjacency))}.</p>
+Two data sets are adjacent if one differs from the other so:
+{html.escape(ADJACENCY.get(base.adjacency, base.adjacency))}.</p>
 <h2>What was released</h2>
 {_tried(lambda: _released(result), "The numbers of this record cannot be shown.")}
 {_tried(lambda: _picture(result), "There is no picture of it.") if checked.ok else ""}

@@ -36,6 +36,8 @@ OTHERWISE = {
         "inference/pga.py": "a fact of a result",
         "inference/region.py": "a word of a note",
         "cli/public.py": "a row of the table of sensitivities",
+        "mechanisms/registry.py": "what noise lies about",
+        "mechanisms/riemannian.py": "what noise lies about",
         "plots/pga.py": "a label of an axis",
         "plots/spread.py": "a word of a caption",
         "sensitivity.py": "the statistic",
