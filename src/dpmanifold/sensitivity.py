@@ -1,4 +1,4 @@
-"""How far replacing one unit can move a statistic of data in a ball, n units, n public.
+"""Global sensitivity: how far replacing one unit can move a statistic of data in a ball, n units, n public.
 
 Each function returns an upper bound that holds for the program as it runs: it uses the ball's effective
 radius (rounding of distances included) and, where a solver is involved, its public tolerance. The proofs

@@ -1,4 +1,4 @@
-"""The test of several means: its law, its special cases, and the pairs (theory: groups).
+"""The test of several means: its law, its special cases, and the pairs (theory: k-sample).
 
 Sizes are counted in seeded simulations and compared with the largest that a size of 0.06 allows with probability
 0.9999; the wrong variants are found out by the same bound.

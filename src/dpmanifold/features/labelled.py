@@ -23,7 +23,7 @@ class ClassMoments(FeatureMap):
 
     Unlike other maps this one takes vectors with one more number, that of their class: rows (v, a) with |v| <= 1.
     Those of one class are as far apart as joint moments, those of two classes at most sqrt(2 + 2l + 2 b^2): up to the b
-    for which this is no more, the class costs nothing (theory: classes).
+    for which this is no more, the class costs nothing (theory: lda).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What principal directions and the variances along them are made of (theory: components)."""
+"""What principal directions and the variances along them are made of (theory: pga)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dpmanifold.linalg import outer_products, to_vecd
 
 
 class Signs(WithProducts):
-    """The direction u = v/|v|, 0 at v = 0, and its products, (u, sqrt(weight) vecd(u u')).
+    """The spatial sign u = v/|v|, 0 at v = 0, and its products, (u, sqrt(weight) vecd(u u')).
 
     The length of v is left out: there is no radius in it, and a vector far away counts no more than one nearby.
 

@@ -1,6 +1,7 @@
 """The solver behind Fréchet means: many means at once, to a public tolerance (theory: solver). Not private.
 
-Gradients are sums over points in one array, or in many places; sums are exact.
+Riemannian gradient descent, x <- exp_x(-t grad F(x)), as for Karcher means. Gradients are sums over points in one
+array, or in many places; sums are exact.
 """
 
 from __future__ import annotations

@@ -220,7 +220,7 @@ class Estimate:
 
     @cached_property
     def sampling(self) -> FloatArray:
-        """Covariance of the sample mean about the population's as released, in the frame at the released mean."""
+        """Sandwich covariance of the sample mean about the population's, as released, at the released mean."""
         values, vectors = self._spectrum
         return self._sandwich((vectors * values) @ vectors.T, self.release.n - 1)
 
@@ -241,6 +241,6 @@ class Estimate:
         return self._sandwich(self.moment_bounds[0], self.release.n - 1)
 
     def _sandwich(self, moment: FloatArray, count: int) -> FloatArray:
-        """Covariance of a mean of `count` units; one less than there are where the moment is the sample's own."""
+        """Sandwich covariance H^-1 M H^-1/count of a mean; count is n, or n - 1 where M is the sample's own."""
         inverse = np.linalg.inv(self.hessian)
         return symmetrize(inverse @ moment @ inverse) / count

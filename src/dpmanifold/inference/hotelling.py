@@ -1,6 +1,6 @@
 """Covariances that were estimated, some of them with noise, and what an error measured by them stays below.
 
-Hotelling's law for few units, an allowance of second order for the noise (theory section 7, region). Public and
+Hotelling's T^2 law for few units, an allowance of second order for the noise (theory section 7, region). Public and
 released numbers come in, nothing else.
 """
 
@@ -34,7 +34,7 @@ def _second_order(dim: int, tail: float, count: int = 1) -> float:
     """Return (d + c)/4, c the chi-square quantile at `tail`: what small noise of variance 1 must add, over x.
 
     Where the squared lengths of `count` errors are added up, c is that of their sum, and its weight follows from the
-    same expansion (theory: groups).
+    same expansion (theory: k-sample).
     """
     quantile = float(special.chdtri(count * dim, max(tail, _LEAST)))
     return max((dim + 1 - count + (count + dim + 1) / (count * dim + 2) * quantile) / 4, 0.25)
@@ -184,9 +184,10 @@ def exceedance(statistic: float, d: int, free: float) -> float:
 def degrees_of_freedom(sampling: list[tuple[FloatArray, int]], total: FloatArray) -> float:
     """Return the degrees of freedom of a covariance of which parts were estimated (after Krishnamoorthy and Yu 2004).
 
-    n - 1 for a single group without noise; noise of a known variance counts as known, so that more of it means more
-    degrees of freedom. What exceeds the smallest n - 1 is shortened by (d/(n - 1))^2, because with few units small
-    eigenvalues look as if they were noise (theory section 7, region).
+    The Welch-Satterthwaite approximation in several dimensions (Behrens-Fisher): n - 1 for a single group without
+    noise; noise of a known variance counts as known, so that more of it means more degrees of freedom. What exceeds the
+    smallest n - 1 is shortened by (d/(n - 1))^2, because with few units small eigenvalues look as if they were noise
+    (theory section 7, region).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""A test that several populations have the same mean, and how far apart which of them are (theory: groups)."""
+"""A test that several populations have the same mean, and how far apart which of them are (theory: k-sample)."""
 
 from __future__ import annotations
 
@@ -238,7 +238,7 @@ class KSampleTest(MeansCompared, format=FORMAT):
 
 
 def holm(values: Sequence[float]) -> list[float]:
-    """Return p-values adjusted for how many there are (Holm 1979).
+    """Return p-values adjusted for how many there are (Holm 1979; step-down, Holm-Bonferroni).
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A linear discriminant from class sums, counts and a second moment, released in one draw (theory: classes).
+"""A linear discriminant from class sums, counts and a second moment, released in one draw (theory: lda).
 
 Class means with known noise are moved towards the mean of all as far as noise hides them.
 """

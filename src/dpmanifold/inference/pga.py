@@ -1,4 +1,4 @@
-"""Principal components from released directions and variances (theory: components).
+"""Principal components from released directions and variances (theory: pga).
 
 Variances are averages of squares along released directions, with what noise and chance add.
 """
@@ -66,7 +66,7 @@ def optimism(values: FloatArray, count: int, n: int) -> FloatArray:
     """Return which share of the variance along leading eigenvectors is chance: they were chosen on the same n units.
 
     Along its k-th eigenvector a sample varies more than the population, by (1 + c)^2 with c the sum of
-    values[j]/(values[k] - values[j]) over all others, over n (theory: components). Gaps are smoothed, so that no two
+    values[j]/(values[k] - values[j]) over all others, over n (theory: pga). Gaps are smoothed, so that no two
     eigenvalues are too close; sums below 0 count as none.
 
     Parameters

@@ -1,4 +1,4 @@
-"""Confidence regions for a Fréchet mean (theory section 7)."""
+"""Confidence regions for a Fréchet mean: Hotelling's T^2 ellipsoids (theory section 7, region)."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ class Spectrum(NamedTuple):
 
 
 def free_of(together: float, apart: float, dim: int, count: int = 1) -> float:
-    """Return degrees of freedom by the second moment of a squared length, or of the sum of `count` of them.
+    """Return Satterthwaite's degrees of freedom: by the second moment of a squared length, or of the sum of `count`.
 
     Given the relative errors A of the covariance it has mean count (d + tr A) and variance about 2 count (d + |A|^2).
 

@@ -1,4 +1,4 @@
-"""A test that two populations have the same mean (theory section 7)."""
+"""A test that two populations have the same mean: Hotelling's T^2, unequal covariances (theory section 7, region)."""
 
 from __future__ import annotations
 
@@ -83,6 +83,7 @@ class TwoSampleTest(MeansCompared, format=FORMAT):
 
     Examples
     --------
+    >>> from dpmanifold.ball import Ball
     >>> from dpmanifold.manifolds import Euclidean
     >>> from dpmanifold.privacy import GDP
     >>> from dpmanifold.stats import EACH_RECORD, private_two_sample_test

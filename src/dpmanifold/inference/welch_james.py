@@ -1,8 +1,8 @@
-"""Whether several independent means are equal: their squared distances from a common one, added up (theory: groups).
+"""Whether several independent means are equal: their squared distances from a common one, added up (theory: k-sample).
 
-All of them are measured by one covariance, which the groups estimate together: a metric that noise hides less than it
-hides each group's own. Unequal numbers of units and unequal covariances enter by weights and by degrees of freedom.
-Public and released numbers come in, nothing else.
+The Welch-James statistic, but for the covariance that it measures by. All of them are measured by one covariance, which
+the groups estimate together: a metric that noise hides less than it hides each group's own. Unequal numbers of units
+and unequal covariances enter by weights and by degrees of freedom. Public and released numbers come in, nothing else.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Located(NamedTuple):
 
 
 class Omnibus(NamedTuple):
-    """What a test of equal means finds.
+    """What a test of equal means by the Welch-James statistic finds.
 
     Attributes
     ----------
@@ -183,7 +183,7 @@ class _Weighted:
         """Return the degrees of freedom of the statistic: (K - 1) d, less where weighted covariances differ.
 
         The statistic is a sum of chi-squares with different weights; a multiple of one has the same mean and variance
-        if it has these degrees of freedom (Box 1954).
+        if it has these degrees of freedom (Satterthwaite 1946, Box 1954).
         """
         most = self.count * len(metric)
         inverse = np.linalg.inv(metric)

@@ -123,7 +123,7 @@ class Manifold(Throughput):
     def volume_ceiling(self) -> tuple[int, float]:
         """Return N and a such that J <= (sinh(a t)/(a t))^N at normal coordinates of length t, on Hadamard spaces.
 
-        Bishop's comparison by default; a space that knows better says so. No pairs where J is 1.
+        Bishop's volume comparison by default; a space that knows better says so. No pairs where J is 1.
         """
         return (0, 0.0) if self.is_flat else (self.dim - 1, math.sqrt(-self.curvature[0]))
 
@@ -159,7 +159,7 @@ class Manifold(Throughput):
     def hessian_bounds(self, distance: float) -> tuple[float, float]:
         """Bounds on the Hessian's eigenvalues of half the squared distance, up to `distance`.
 
-        Comparison with the extreme curvatures: `u cot u` below (u = sqrt(curvature) * distance), `u coth u`
+        Hessian comparison with the extreme curvatures: `u cot u` below (u = sqrt(curvature) * distance), `u coth u`
         above; 1 where the sign of the curvature makes that the bound. Theory section 2.
         """
         bottom, top = self.curvature
@@ -206,7 +206,7 @@ class Manifold(Throughput):
 
     @abstractmethod
     def exp_coords(self, p: Array, c: FloatArray) -> Array:
-        """Return the point with normal coordinates `c` at `p`; undoes :meth:`log_coords`."""
+        """Return the point with normal coordinates `c` at `p`, by the exponential map; undoes :meth:`log_coords`."""
 
     @abstractmethod
     def coords(self, p: Array, v: Array) -> FloatArray:
@@ -217,11 +217,11 @@ class Manifold(Throughput):
         """Return the tangent vector with coordinates `c` in the frame at `p`; undoes :meth:`coords`."""
 
     def log(self, p: Array, q: Array) -> Array:
-        """Riemannian logarithm: the tangent vector at `p` whose geodesic reaches `q` at time 1."""
+        """Riemannian logarithm map: the tangent vector at `p` whose geodesic reaches `q` at time 1."""
         return self.vector(p, self.log_coords(p, q))
 
     def exp(self, p: Array, v: Array) -> Array:
-        """Riemannian exponential: where the geodesic from `p` with velocity `v` is at time 1."""
+        """Riemannian exponential map: where the geodesic from `p` with velocity `v` is at time 1."""
         return self.exp_coords(p, self.coords(p, v))
 
     def inner(self, p: Array, v: Array, w: Array) -> FloatArray:

@@ -1,7 +1,7 @@
 """Two closed forms of comparison with a sphere: what bounds on curved spaces come down to (theory: mean, gradient).
 
-Both are for a ball of radius r in a space whose sectional curvature is at most kappa, r sqrt(kappa) < pi/4. Flat and
-negatively curved spaces have 2r in place of either.
+Both are by Rauch's theorem and Hessian comparison, for a ball of radius r in a space whose sectional curvature is at
+most kappa, r sqrt(kappa) < pi/4. Flat and negatively curved spaces have 2r in place of either.
 """
 
 from __future__ import annotations

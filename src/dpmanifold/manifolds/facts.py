@@ -101,8 +101,8 @@ def sinh_area(d: int, pairs: int, a: float) -> Area:
 def sinh_ceiling(d: int, pairs: int, a: float) -> Area:
     """The same where it is a ceiling: J <= (sinh(at)/(at))^pairs.
 
-    With pairs = d - 1 and -a^2 the smallest sectional curvature this is Bishop's comparison, which holds on every
-    Hadamard space; a space that knows better says so.
+    With pairs = d - 1 and -a^2 the smallest sectional curvature this is Bishop and Gromov's volume comparison, which
+    holds on every Hadamard space; a space that knows better says so.
     """
     return replace(sinh_area(d, pairs, a), log_ceiling=lambda t: pairs * log_sinhc(a * t))
 

@@ -164,8 +164,9 @@ def likeliest(scores: Sequence[Fraction], source: RandomSource) -> int:
 
     Notes
     -----
-    The index of the largest score + G, G independent Gumbel numbers -log(-log U): the largest of them is each with
-    probability proportional to exp(score). Sums are compared as intervals, refined until one lies above all others.
+    Report noisy max (the Gumbel trick): the index of the largest score + G, G independent Gumbel numbers -log(-log U),
+    is each with probability proportional to exp(score). Sums are compared as intervals, refined until one lies above
+    all others.
 
     Examples
     --------

@@ -3,7 +3,7 @@
 The radius of every distance-based noise law has such a density (theory section 4): an area factor times a
 decreasing function of the distance, known up to a constant. Concavity gives a ceiling for free, since tangents
 lie above the curve: a few tens of them make a piecewise exponential envelope that is easy to draw from, and
-rejection against it is exact. There is no chain, no grid and no truncation of the law, and work depends on the
+rejection sampling against it is exact. There is no chain, no grid and no truncation of the law, and work depends on the
 law alone. All of it is done with logarithms, so scales of 1e-300 and dimensions in the thousands are ordinary.
 
 What this module does not do: know any space or privacy parameter, or repair a caller's formula. What cancels

@@ -27,8 +27,9 @@ P = TypeVar("P", bound=Promise)
 def laplace_scale(sensitivity: float, promise: Promise, *, dim: int | None = None) -> float:
     """Return the scale of noise of density exp(-|z|/scale) that keeps a promise (theory section 5).
 
-    PureDP: sensitivity/epsilon, in every dimension. ApproxDP: the smallest scale, to 24 bits and rounded up, whose
-    exact profile in R^dim keeps it (profile, section 9); never above sensitivity/epsilon.
+    The Laplace mechanism, b = Delta/epsilon; in several dimensions the length of z is Euclidean. PureDP:
+    sensitivity/epsilon, in every dimension. ApproxDP: the smallest scale, to 24 bits and rounded up, whose exact
+    profile in R^dim keeps it (profile, section 9); never above sensitivity/epsilon.
 
     Parameters
     ----------
@@ -71,10 +72,10 @@ def laplace_promise(sensitivity: float, scale: float) -> PureDP:
 def gaussian_scale(sensitivity: float, promise: Promise, *, method: str = "analytic") -> float:
     """Return the standard deviation of Gaussian noise, in each direction, that keeps a promise (theory section 5).
 
-    GDP: sensitivity/mu. ZCDP: sensitivity/sqrt(2 rho). ApproxDP: the exact condition of Balle and Wang (2018), both
-    arguments as they should be (theory section 10.1), or the classical sensitivity sqrt(2 log(1.25/delta))/epsilon,
-    which is proven below epsilon = 1 only. Never below the exact value, and within 1e-12 above it wherever delta
-    is 1e-300 or more.
+    The Gaussian mechanism, sigma = Delta/mu. GDP: sensitivity/mu. ZCDP: sensitivity/sqrt(2 rho). ApproxDP: the exact
+    condition of Balle and Wang (2018), both arguments as they should be (theory: privacy, (1)), or the classical
+    sensitivity sqrt(2 log(1.25/delta))/epsilon, which is proven below epsilon = 1 only. Never below the exact value,
+    and within 1e-12 above it wherever delta is 1e-300 or more.
 
     Parameters
     ----------

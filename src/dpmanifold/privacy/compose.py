@@ -1,6 +1,7 @@
 """Several releases from the same units taken together, and a promise shared out among several releases.
 
-For a list fixed in advance. What is decided on the way, from earlier results, goes through a `Budget`.
+Sequential composition, for a list fixed in advance. What is decided on the way, from earlier results, goes through a
+`Budget`.
 """
 
 from __future__ import annotations

@@ -234,8 +234,9 @@ def gdp_log_delta(mu: float, epsilon: npt.ArrayLike) -> float | FloatArray: ...
 def gdp_log_delta(mu: float, epsilon: npt.ArrayLike) -> float | FloatArray:
     """Return log delta(epsilon) of mu-GDP, exact to 1e-12 of delta down to delta = 1e-300 (theory section 5).
 
-    delta(epsilon) = Phi(-a) - e^epsilon Phi(-b) with a = epsilon/mu - mu/2 and b = a + mu. As e^epsilon phi(b) =
-    phi(a), this is phi(a) (M(a) - M(b)) for the Mills ratio M = Phi(-.)/phi, which does not overflow.
+    The privacy profile, a hockey-stick divergence: delta(epsilon) = Phi(-a) - e^epsilon Phi(-b) with a = epsilon/mu -
+    mu/2 and b = a + mu. As e^epsilon phi(b) = phi(a), this is phi(a) (M(a) - M(b)) for the Mills ratio M = Phi(-.)/phi,
+    which does not overflow.
 
     Parameters
     ----------

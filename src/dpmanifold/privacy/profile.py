@@ -1,9 +1,9 @@
 """Exact privacy profiles of the Riemannian Gaussian and Laplace laws on spheres and planar shape spaces.
 
-delta(epsilon) = int (p - e^epsilon p')_+ for footpoints at a given distance, by quadrature, with an error bound that
-is added; the smallest mu such that mu-GDP holds at every epsilon; and the smallest scale that keeps a promise.
-Comments quote the numbers (1)-(8) of docs/theory/profile.md, which has the proofs. Not here: flat spaces, where
-there is a closed form, and spaces without one for the law of direction.
+The hockey-stick divergence delta(epsilon) = int (p - e^epsilon p')_+ for footpoints at a given distance, by quadrature,
+with an error bound that is added; the smallest mu such that mu-GDP holds at every epsilon; and the smallest scale that
+keeps a promise. Comments quote the numbers (1)-(8) of docs/theory/profile.md, which has the proofs. Not here: flat
+spaces, where there is a closed form, and spaces without one for the law of direction.
 """
 
 from __future__ import annotations

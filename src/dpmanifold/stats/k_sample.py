@@ -1,4 +1,4 @@
-"""A private test that several groups have the same mean (theory: groups)."""
+"""A private test that several groups have the same mean (theory: k-sample)."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def private_k_sample_test(
     key: str | None = None,
     rng: Rng = None,
 ) -> KSampleTest:
-    """Test whether several groups have the same mean, and say which differ and how far (theory: groups).
+    """Test whether several groups have the same mean, and say which differ and how far (theory: k-sample).
 
     Labels are public, and nobody is in two groups: each group's mean and second moment keep the whole promise, released
     as for :func:`private_region`, so that all comparisons together cost what one of them would. A unit with records in

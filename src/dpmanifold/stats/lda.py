@@ -1,6 +1,6 @@
 """A private linear discriminant: which class a record is of, from sums, counts and one second moment in one draw.
 
-Labels are private, or public (theory: classes).
+Labels are private, or public (theory: lda).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from dpmanifold.stats.samples import Labelled
 
 # More classes than anybody lists: beyond, a number of them in a file is taken for a wrong one.
 MOST_CLASSES = 1000
-# As much as products count: more than is free, as a discriminant suffers most from noise on them (theory: classes). On
+# As much as products count: more than is free, as a discriminant suffers most from noise on them (theory: lda). On
 # a line they are cheaper. With these weights of the count, a class costs nothing.
 _WEIGHT, _COUNT = 1.0, 0.25
 _ON_A_LINE = (2.0, 0.5)
@@ -63,7 +63,7 @@ def private_lda(
     key: str | None = None,
     rng: Rng = None,
 ) -> LinearDiscriminant:
-    """Release a linear discriminant of classes: sums and counts by class and one second moment (theory: classes).
+    """Release a linear discriminant of classes: sums and counts by class and one second moment (theory: lda).
 
     One draw in coordinates at the ball's centre. Labels are private unless you say otherwise, and cost nothing: what is
     promised to a unit holds for its records and their classes together. Nothing shows how many units a class has but
@@ -109,7 +109,7 @@ class ClassMomentsAboutCenter(FeatureStatistic):
     Parameters
     ----------
     classes : how many there are
-    weight : how much products count against coordinates (theory: classes)
+    weight : how much products count against coordinates (theory: lda)
     count : how much a one for the class counts; 0 where labels are public
     """
 

@@ -54,7 +54,7 @@ def private_pga(
     key: str | None = None,
     rng: Rng = None,
 ) -> PrincipalComponents:
-    """Release the directions in which units vary most about their mean, and how much they do (theory: components).
+    """Release the directions in which units vary most about their mean, and how much they do (theory: pga).
 
     0.15 of the promise pays for the mean, 0.7 for directions and 0.15 for the variances along them. Directions are the
     leading eigenvectors of the mean of u u', u a unit's direction from the released mean: the principal directions
@@ -96,7 +96,7 @@ class ComponentVariances(Moment):
     Parameters
     ----------
     count : how many directions
-    weight : how much products of squares count against squares (theory: components)
+    weight : how much products of squares count against squares (theory: pga)
     directions : orthonormal rows, (count, d), once they are released
     """
 

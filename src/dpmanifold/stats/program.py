@@ -80,6 +80,8 @@ class Program(ABC, Generic[S]):
 class Parallel(ABC):
     """The same about each of several groups of units, after draws about all of them together if there are any.
 
+    Parallel composition, where no unit is in more than one group.
+
     Attributes
     ----------
     header : what it is about, the number of units being that of all groups

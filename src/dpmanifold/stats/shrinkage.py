@@ -44,7 +44,9 @@ _LOST = 1e-280
 
 @dataclass(frozen=True)
 class Shrinkage:
-    """An estimator that replaces the draw, for a ball of radius `radius` and noise of standard deviation `scale`.
+    """A shrinkage estimator, James-Stein or bounded, that replaces the draw.
+
+    For a ball of radius `radius` and noise of standard deviation `scale`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Products of directions from a released mean, of which principal directions are made (theory: components)."""
+"""Products of directions from a released mean, of which principal directions are made (theory: pga)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class SignMoments(Moment):
     """The means of u and of u u', u = v/|v| and v the coordinates of a unit at a released mean: the sign covariance.
 
     Its eigenvectors are the principal directions where the population is elliptical about its mean, in the same order
-    (theory: components). No radius is in it: how far units are away does not count. The mean of u, which is 0 about
+    (theory: pga). No radius is in it: how far units are away does not count. The mean of u, which is 0 about
     the middle of an elliptical population, undoes what noise on the released mean does to the products.
 
     Its value has d + d(d+1)/2 numbers: the mean of u, and vecd of that of u u' times the root of the weight.
