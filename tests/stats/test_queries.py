@@ -41,6 +41,7 @@ OTHERWISE = {
         "plots/pga.py": "a label of an axis",
         "plots/spread.py": "a word of a caption",
         "sensitivity.py": "the statistic",
+        "stats/chain.py": "what noise lies about",
         "stats/featured.py": "what an error is of",
         "stats/mean.py": "the statistic",
         "stats/mean_plan.py": "a word of a verdict",
