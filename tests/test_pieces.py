@@ -9,7 +9,8 @@ from dpmanifold.engines import ThreadEngine, using
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError, SourceChangedError
 from dpmanifold.frechet import Records
 from dpmanifold.linalg.exact_sums import ExactSum
-from dpmanifold.stats.inputs import Told, prepare
+from dpmanifold.stats.curator import Told
+from dpmanifold.stats.inputs import prepare
 from laws.pieces import ListSource
 from laws.spaces import BALLS, SMALL_BALLS
 from test_same_bits import data, squares

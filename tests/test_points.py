@@ -7,8 +7,9 @@ import dpmanifold as dpm
 from dpmanifold import EACH_RECORD, SPD, Ball, Euclidean, Hyperbolic, InvalidDataError, KendallShapes, Sphere, frechet
 from dpmanifold.frechet import Records, UnitPoints, made_from
 from dpmanifold.manifolds.base import Manifold
+from dpmanifold.stats.curator import Told
 from dpmanifold.stats.draws import hidden_mean
-from dpmanifold.stats.inputs import Told, prepare
+from dpmanifold.stats.inputs import prepare
 from laws.data import in_ball
 
 pytestmark = pytest.mark.security

@@ -15,7 +15,8 @@ from threadpoolctl import threadpool_limits
 
 from dpmanifold import EACH_RECORD, GDP, SPD, Euclidean, frechet, linalg
 from dpmanifold.frechet import default_tol
-from dpmanifold.stats.inputs import Told, prepare
+from dpmanifold.stats.curator import Told
+from dpmanifold.stats.inputs import prepare
 from laws.spaces import BALLS, SMALL_BALLS
 
 N, PEOPLE = 2000, 70

@@ -6,7 +6,8 @@ import pytest
 import dpmanifold as dpm
 from dpmanifold.frechet.points import made_from
 from dpmanifold.ledger import Ledger
-from dpmanifold.stats.inputs import Told, prepare_records, records_of
+from dpmanifold.stats.curator import Told
+from dpmanifold.stats.inputs import prepare_records, records_of
 from laws.pieces import ListSource
 
 EPS = 2.0**-52

@@ -7,7 +7,8 @@ import pytest
 import dpmanifold as dpm
 from dpmanifold import features
 from dpmanifold.engines import DaskEngine, ThreadEngine, using
-from dpmanifold.stats.inputs import Told, prepare
+from dpmanifold.stats.curator import Told
+from dpmanifold.stats.inputs import prepare
 from engines.tasks import client_of
 from laws.pieces import ListSource
 from laws.spaces import BALLS

@@ -10,7 +10,8 @@ from scaling.files import COLUMNS, as_table, matrices, triangles
 
 from dpmanifold import EACH_RECORD, GDP, SPD, Ball
 from dpmanifold.data import Dataset
-from dpmanifold.stats.inputs import Told, prepare
+from dpmanifold.stats.curator import Told
+from dpmanifold.stats.inputs import prepare
 
 METRICS = ("logeuclid", "riemann")
 

@@ -6,7 +6,8 @@ from scaling.files import PERSON, matrices, triangles
 
 from dpmanifold import GDP, private_mean, sensitivity
 from dpmanifold.engines import ThreadEngine, using
-from dpmanifold.stats.inputs import Told, prepare
+from dpmanifold.stats.curator import Told
+from dpmanifold.stats.inputs import prepare
 from scale.made import METRICS, ball, cuts, dataset, hidden, tensors, write
 
 pytestmark = pytest.mark.security

@@ -10,7 +10,7 @@ import dpmanifold as dpm
 from dpmanifold import _fallback
 from dpmanifold.features import MarkedMoments
 from dpmanifold.features.geodesics import Geodesic
-from dpmanifold.stats.inputs import Told
+from dpmanifold.stats.curator import Told
 from dpmanifold.stats.marks import MarkedPoints, marked_points
 from laws.accounts import MemoryAccount
 from laws.data import in_ball

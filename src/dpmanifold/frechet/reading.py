@@ -25,8 +25,8 @@ from dpmanifold.linalg.exact_sums import ExactSum, IntArray
 from dpmanifold.sources import Piece
 
 _SAMPLING = sampling(MOST_TRIED + 1)
-Take = Callable[[Array, int], Records]
-"""Takes the records of a block and the index of the first; returns them with the way to check them."""
+Take = Callable[..., Records]
+"""Takes the records of a block and, as `first`, the index of the first; returns them with the way to check them."""
 
 Numbers = Callable[..., Array]
 """Takes the labels of a block and, as `first`, the index of the first; returns the number of each one's class, or
@@ -76,7 +76,7 @@ class Reading:
                         size=Public(label.size),
                     )
                 unlabelled, label = int(np.count_nonzero(label < 0)), np.maximum(label, 0)
-            yield Taken(self.take(block.records, first), block.units, label, first, unlabelled)
+            yield Taken(self.take(block.records, first=first), block.units, label, first, unlabelled)
             first += len(block.records)
 
     def points(self, piece: Piece) -> Iterator[tuple[Array, Taken]]:

@@ -20,9 +20,9 @@ from dpmanifold.progress import bar
 from dpmanifold.registry import is_own, is_own_class
 from dpmanifold.release import Release, Request
 from dpmanifold.statistic import Header, Statistic, refuse_unknown, statistic_named
-from dpmanifold.stats.curator import Curator
+from dpmanifold.stats.curator import Curator, Told
 from dpmanifold.stats.draws import Bits, Hidden, fresh_bits
-from dpmanifold.stats.inputs import Told, checked_question
+from dpmanifold.stats.inputs import checked_question
 from dpmanifold.stats.program import Parallel, run
 from dpmanifold.stats.query import QUERIES
 from dpmanifold.stats.rehearsal import Rehearsal

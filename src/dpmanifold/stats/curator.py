@@ -76,22 +76,19 @@ class Notice:
                 f"The same records are registered with {self.elsewhere}: whoever is in both populations is protected "
                 "by the sum of both caps."
             )
-        parts = []
-        if self.clipped or not self.replaced:
-            parts.append(f"{self.clipped:,} of {self.records:,} records lie outside the ball and count as points of "
-                         "its edge")  # fmt: skip
-        if self.replaced:
-            parts.append(f"{self.replaced:,} of {self.records:,} records are no points of the space and count as the "
-                         "ball's centre")  # fmt: skip
-        if self.beyond:
-            parts.append(f"{self.beyond:,} of {self.records:,} covariates lie outside their range and count as its "
-                         "nearer end")  # fmt: skip
-        if self.unnumbered:
-            parts.append(f"{self.unnumbered:,} of {self.records:,} covariates are no numbers and count as the middle "
-                         "of their range")  # fmt: skip
-        if self.unlabelled:
-            parts.append(f"{self.unlabelled:,} of {self.records:,} labels are none of the classes and count as the "
-                         "first of them")  # fmt: skip
+        told = (
+            (self.clipped, "records lie outside the ball and count as points of its edge"),
+            (self.replaced, "records are no points of the space and count as the ball's centre"),
+            (self.beyond, "covariates lie outside their range and count as its nearer end"),
+            (self.unnumbered, "covariates are no numbers and count as the middle of their range"),
+            (self.unlabelled, "labels are none of the classes and count as the first of them"),
+        )
+        # How many were clipped is said even of none, unless records were replaced.
+        parts = [
+            f"{count:,} of {self.records:,} {what}"
+            for place, (count, what) in enumerate(told)
+            if count or (place == 0 and not self.replaced)
+        ]
         return (f"{self.group}: " if self.group else "") + "; ".join(parts) + "."
 
 
@@ -100,32 +97,27 @@ Curator = Callable[[Notice], None]
 
 
 @dataclass(frozen=True)
-class Tally:
-    """Counts over all records, to be told."""
+class Told:
+    """Whom to tell about records that do not count as they are, and whether to go on if most do not."""
 
-    records: int
-    clipped: int
-    replaced: int
-    beyond: int = 0
-    unnumbered: int = 0
-    unlabelled: int = 0
+    curator: Curator | None = None
+    confirm: bool = False
 
-    def tell(self, curator: Curator | None, confirm: bool, group: str = "") -> None:
+    def __post_init__(self) -> None:
+        if self.curator is not None and not callable(self.curator):
+            raise InvalidArgumentError(
+                "`curator` must be a function that takes a Notice, or None, got {got}.", got=shown(self.curator)
+            )
+        if not isinstance(self.confirm, bool):
+            raise InvalidArgumentError("`confirm` must be True or False, got {got}.", got=shown(self.confirm))
+
+    def tell(self, notice: Notice) -> None:
         """Tell the curator; refuse to go on where most records are concerned, unless that was confirmed."""
-        notice = Notice(
-            self.records,
-            self.clipped,
-            self.replaced,
-            group,
-            beyond=self.beyond,
-            unnumbered=self.unnumbered,
-            unlabelled=self.unlabelled,
-        )
-        if curator is not None:
-            curator(notice)
-        if notice.most and not confirm:
+        if self.curator is not None:
+            self.curator(notice)
+        if notice.most and not self.confirm:
             # Numbers for whoever asked for them alone: an error may end in a log.
-            whose = f"the {group}'s records" if group else "the records"
+            whose = f"the {notice.group}'s records" if notice.group else "the records"
             what, about = f"More than half of {whose} lie outside the ball or are no points of the space.", "ball"
             check = "the order of the columns, the units of measurement, the centre and the radius"
             if 2 * notice.unlabelled > notice.records:
@@ -137,17 +129,7 @@ class Tally:
             raise InvalidDataError(
                 "{detail} The release would describe the {about} and not the records. Check {check}; "
                 "`confirm=True` goes on all the same. Nothing was spent.",
-                detail=Public(what if curator is None else notice),
+                detail=Public(what if self.curator is None else notice),
                 about=Public(about),
                 check=Public(check),
             )
-
-
-def checked_curator(curator: object, confirm: object) -> None:
-    """Refuse what is no function or no flag."""
-    if curator is not None and not callable(curator):
-        raise InvalidArgumentError(
-            "`curator` must be a function that takes a Notice, or None, got {got}.", got=shown(curator)
-        )
-    if not isinstance(confirm, bool):
-        raise InvalidArgumentError("`confirm` must be True or False, got {got}.", got=shown(confirm))

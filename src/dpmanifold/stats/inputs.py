@@ -11,11 +11,11 @@ rows that belong together have the same labels in the same order, or are refused
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from typing import Any, Final, final
 
 import numpy as np
@@ -34,7 +34,7 @@ from dpmanifold.manifolds import Manifold
 from dpmanifold.manifolds.layouts import several_a_unit
 from dpmanifold.privacy import ApproxDP, Promise, gdp_sufficient_for, split
 from dpmanifold.sources import Source, as_source, is_a
-from dpmanifold.stats.curator import Curator, Tally, checked_curator
+from dpmanifold.stats.curator import Notice, Told
 
 
 @final
@@ -74,17 +74,6 @@ def checked_ball(ball: object, before: str = "X") -> Ball:
     return ball
 
 
-@dataclass(frozen=True)
-class Told:
-    """Whom to tell about records that do not count as they are, and whether to go on if most do not."""
-
-    curator: Curator | None = None
-    confirm: bool = False
-
-    def __post_init__(self) -> None:
-        checked_curator(self.curator, self.confirm)
-
-
 def prepare(
     X: object, ball: Ball, privacy: Promise, units: object, invalid: str, told: Told, group: str = ""
 ) -> UnitPoints:
@@ -104,7 +93,7 @@ def prepare_records(
     if source is not None:
         named = column_or_ids(units)
         read = read_source(source, ball, named, invalid, lambda counts: _enough(units_in(counts, named is not None)[0]))
-        Tally(read.records, read.clipped, read.replaced).tell(told.curator, told.confirm, group)
+        told.tell(Notice(read.records, read.clipped, read.replaced, group))
         return read.groups[0], read.ids
     if number_of_records(X) == 0:
         raise InvalidDataError("`X` is empty: a private statistic needs at least 2 units.")
@@ -113,7 +102,7 @@ def prepare_records(
     ids = checked_units(units, n)
     checked_number(n if ids is None else len(ids))
     made = frechet.made_from(records, ball, ids)
-    Tally(n, made.clipped, made.replaced).tell(told.curator, told.confirm, group)
+    told.tell(Notice(n, made.clipped, made.replaced, group))
     return made.points.rehearse(), ids
 
 
@@ -193,21 +182,11 @@ def read_source(
     """
     checked_invalid(invalid)
     pieces = source.bound(ball.space, units, labels)
-    take = _Taking(ball, invalid)
+    take = functools.partial(records_of, ball=ball, invalid=invalid)
     made = made_of(pieces, Reading(ball, take, numbers, classes), units is not None, current_engine(), enough)
     if made.records == 0:
         raise InvalidDataError("`X` is empty: a private statistic needs at least 2 units.")
     return made
-
-
-class _Taking:
-    """Takes a block's records as an array's are taken."""
-
-    def __init__(self, ball: Ball, invalid: str) -> None:
-        self._ball, self._invalid = ball, invalid
-
-    def __call__(self, block: Array, first: int) -> Records:
-        return records_of(block, self._ball, self._invalid, first)
 
 
 def units_in(counts: Array, by_id: bool) -> Array:

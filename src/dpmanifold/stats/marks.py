@@ -26,9 +26,8 @@ from dpmanifold.manifolds.vectors import shorten
 from dpmanifold.sources import Source, as_source
 from dpmanifold.stats.content import Content, content_of
 from dpmanifold.stats.covariates import blocks_of, checked_numbers, on_a_line, with_covariate
-from dpmanifold.stats.curator import Tally
+from dpmanifold.stats.curator import Notice, Told
 from dpmanifold.stats.inputs import (
-    Told,
     as_batch,
     checked_invalid,
     checked_number,
@@ -194,7 +193,7 @@ def marked_points(
     checked_number(n if ids is None else len(ids))
     made = frechet.made_from(records, ball)
     beyond = int(np.count_nonzero((values < covariate_range[0]) | (values > covariate_range[1])))
-    Tally(n, made.clipped, made.replaced, beyond, missing).tell(told.curator, told.confirm)
+    told.tell(Notice(n, made.clipped, made.replaced, beyond=beyond, unnumbered=missing))
     points = MarkedPoints(ball, made.points.array(), as_marks(values, covariate_range), ids)
     return Read(points, with_covariate(content_of(X, ball, units), lambda: values))
 

@@ -17,8 +17,8 @@ from dpmanifold.inference.design import Range, checked_range
 from dpmanifold.stats.by_class import ByClass, labelled_points, points_by_class
 from dpmanifold.stats.content import Content
 from dpmanifold.stats.covariates import content_beside, set_apart
-from dpmanifold.stats.curator import Curator
-from dpmanifold.stats.inputs import Told, as_batch, checked_ball, checked_flag, prepare_records
+from dpmanifold.stats.curator import Curator, Told
+from dpmanifold.stats.inputs import as_batch, checked_ball, checked_flag, prepare_records
 from dpmanifold.stats.marks import marked_points
 from dpmanifold.stats.registered import Covariate
 from dpmanifold.stats.requests import written

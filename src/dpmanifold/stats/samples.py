@@ -29,8 +29,8 @@ from dpmanifold.statistic import (
 )
 from dpmanifold.stats.by_class import labelled_points, points_by_class
 from dpmanifold.stats.content import Content, content_of
+from dpmanifold.stats.curator import Told
 from dpmanifold.stats.inputs import (
-    Told,
     as_batch,
     checked_flag,
     is_each_record,

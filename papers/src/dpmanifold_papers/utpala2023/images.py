@@ -13,8 +13,9 @@ from dpmanifold.data import descriptor_ball
 from dpmanifold.plots import canvas
 from dpmanifold.privacy import ApproxDP
 from dpmanifold.statistic import Header
+from dpmanifold.stats.curator import Told
 from dpmanifold.stats.draws import Hidden, fresh_bits
-from dpmanifold.stats.inputs import EACH_RECORD, Told, prepare
+from dpmanifold.stats.inputs import EACH_RECORD, prepare
 from dpmanifold.stats.mean import MEAN
 from dpmanifold.stats.program import run
 from dpmanifold_papers.framework import Experiment, ResultTable, Row, Sample, Task, group

@@ -12,7 +12,8 @@ from dpmanifold._check import Array
 from dpmanifold.ball import Ball
 from dpmanifold.plots import canvas
 from dpmanifold.privacy import ApproxDP
-from dpmanifold.stats.inputs import EACH_RECORD, Told, prepare
+from dpmanifold.stats.curator import Told
+from dpmanifold.stats.inputs import EACH_RECORD, prepare
 from dpmanifold_papers.framework import Experiment, ResultTable, Row, Sample, Task, group
 from dpmanifold_papers.utpala2023.drawing import LINES, curve, log_panel, panels, sheet
 from dpmanifold_papers.utpala2023.settings import (
