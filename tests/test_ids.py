@@ -447,3 +447,11 @@ def test_ids_stored_by_numpy_are_refused_by_their_index(tmp_path):
     refused(data.load_column(tmp_path / "people.npy"), says="missing id at index 1")
     np.save(tmp_path / "people.npy", np.array([1.0, 2.0, np.nan]))
     refused(data.load_column(tmp_path / "people.npy"), says="missing id at index 2")
+
+
+def test_what_is_wrong_with_many_floats_is_said_of_all_of_them():
+    ids = np.arange(150_000.0)
+    ids[0] = ids[-1] = np.nan
+    refused(ids, n=len(ids), says=["missing id at index 0 (and 1 more)"])
+    ids[0] = 0.5
+    refused(ids, n=len(ids), says=["missing id at index 149999"])

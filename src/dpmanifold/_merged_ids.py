@@ -239,6 +239,8 @@ def unit_ids(units: object, n: int, name: str = "units") -> UnitIds:
     except InvalidArgumentError:
         if not isinstance(ids, np.ndarray) or ids.dtype.kind in "OUST":
             refuse_faults(list(ids) if isinstance(ids, list) else ids.tolist(), name)  # of all of them, by their places
+        elif ids.dtype.kind == "f":
+            whole_array(ids, name)  # likewise
         raise
     found = merged.sorted()
     for part in parts:

@@ -42,8 +42,7 @@ def is_own_class(kind: Any) -> bool:
     return _is_here(kind.__module__)
 
 
-@lru_cache(maxsize=1024)
-def is_own_function(function: Any) -> bool:
+def is_own_function(function: object) -> bool:
     """Return whether a function, a method, a class or a part of a call is defined in the library itself.
 
     A function is asked where its code is from: what `functools.wraps` says can be somebody else's.

@@ -436,3 +436,20 @@ def test_a_rehearsal_is_remembered_for_the_same_call_alone():
     assert private_late(X, BALL, PROMISE, **EACH).statistic == "variance"
     with pytest.raises(dpm.InvalidArgumentError, match="on public points"):
         private_late(X, BALL, PROMISE, boom=5, **EACH)
+
+
+@dataclasses.dataclass
+class _Planned:
+    """A plan with settings, which can be compared and so has no hash."""
+
+    wanted: int = 1
+
+    def __call__(self, header, **options):
+        return CONTRAST.plan(header, **options)
+
+
+def test_a_plan_may_be_an_object_without_a_hash():
+    plan = _Planned()
+    query = replace(CONTRAST, plan=plan)
+    assert not query.is_own
+    assert query.asked().contributed()[-1] is plan

@@ -3,6 +3,7 @@
 import os
 import threading
 import time
+import weakref
 
 import pytest
 from alembic.autogenerate import compare_metadata
@@ -13,6 +14,8 @@ from sqlalchemy.exc import OperationalError
 from dpmanifold import GDP, InvalidArgumentError, LedgerError, MissingPackageError
 from dpmanifold.ledger import Ledger
 from dpmanifold.ledger.schema import metadata
+from dpmanifold.ledger.sqlite import SqliteStore
+from dpmanifold.storage import forks
 from ledger_orders import kinds, never, order
 
 pytestmark = pytest.mark.security
@@ -361,3 +364,18 @@ def test_what_cannot_be_reached_is_said_without_the_password(address):
         Ledger(address, principal="ada")
     assert "s3cret" not in str(caught.value)
     assert caught.value.__cause__ is None
+
+
+def test_what_must_know_of_forks_is_whole_when_it_does(tmp_path, monkeypatch):
+    """Another thread may fork as soon as something is known to be open: what it is told then must work."""
+
+    class ForksAtOnce(weakref.WeakSet):
+        def add(self, thing):
+            thing.before_fork()
+            thing.after_fork_in_child()
+            super().add(thing)
+
+    monkeypatch.setattr(forks, "_known", ForksAtOnce())
+    with SqliteStore(tmp_path / "study.db") as store:
+        store.prepare()
+        store.hold("a token").release()

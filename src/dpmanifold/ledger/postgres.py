@@ -154,9 +154,9 @@ class PostgresStore(PostgresDatabase, Store):
 @final
 class _HeldSession(Held):
     def __init__(self, connection: Connection, handle: int) -> None:
-        super().__init__()
         self._connection: Connection | None = connection
         self._handle = handle
+        super().__init__()
 
     def release(self) -> None:
         if self._connection is not None:

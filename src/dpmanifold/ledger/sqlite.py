@@ -135,8 +135,8 @@ class _HeldFile(Held):
     """A file that is locked while it is open; whoever drops it without a word has released it, too."""
 
     def __init__(self, path: pathlib.Path, file: io.FileIO) -> None:
-        super().__init__()
         self._path, self._file = path, file
+        super().__init__()
 
     def release(self) -> None:
         if not self._file.closed:

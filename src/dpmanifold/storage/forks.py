@@ -16,7 +16,10 @@ from collections.abc import Iterator
 
 
 class Forkable:
-    """Something that must not be open across a fork; its methods are called when this process forks."""
+    """Something that must not be open across a fork; its methods are called when this process forks.
+
+    Whoever inherits from it calls its constructor last: another thread may fork at once.
+    """
 
     def __init__(self) -> None:
         _known.add(self)

@@ -87,10 +87,10 @@ class _Keeper(Forkable):
     """Opens the file, and keeps one connection to it."""
 
     def __init__(self, path: pathlib.Path, patience: float, mode: int) -> None:
-        super().__init__()
         self._path, self._patience, self._mode = path, patience, mode
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
+        super().__init__()
 
     def connect(self) -> sqlite3.Connection:
         """Open the file so that what is committed is on the disk, or refuse."""
