@@ -317,7 +317,7 @@ class SeenError(Exception):
 def contributions(query, X, given, ball, monkeypatch, invalid="center"):
     """Return what each unit gives to a query before noise, bit by bit, with its class or covariate: how often each."""
     with monkeypatch.context() as patch:
-        patch.setattr("dpmanifold.stats.settling.Payment.settle", _seen)
+        patch.setattr("dpmanifold.stats.asking.settle", _seen)
         try:
             query.ask(X, ball, invalid=invalid, confirm=True, **given)
         except SeenError as seen:
@@ -327,7 +327,7 @@ def contributions(query, X, given, ball, monkeypatch, invalid="center"):
     raise AssertionError("nothing was asked for")
 
 
-def _seen(self, privacy, label, request, draw, curator=None):
+def _seen(budget, key, privacy, label, request, draw, curator=None):
     raise SeenError(draw)
 
 

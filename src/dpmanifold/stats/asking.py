@@ -28,7 +28,7 @@ from dpmanifold.stats.query import QUERIES
 from dpmanifold.stats.rehearsal import Rehearsal
 from dpmanifold.stats.requests import Question
 from dpmanifold.stats.samples import Sample, Units
-from dpmanifold.stats.settling import Draw, Payment, Written
+from dpmanifold.stats.settling import Draw, Written, check_payer, settle
 
 
 @dataclass(frozen=True)
@@ -49,14 +49,10 @@ class Terms:
         """Whom to tell about records that do not count as they are."""
         return Told(self.curator, self.confirm)
 
-    @cached_property
-    def _payment(self) -> Payment:
-        return Payment(self.budget, self.key)
-
     def check(self, ball: Ball) -> None:
         """Refuse what can be refused before records are looked at."""
         _ = self.told
-        self._payment.check(ball, self.rng)
+        check_payer(self.budget, self.key, ball, self.rng)
 
     def settle(
         self,
@@ -66,7 +62,7 @@ class Terms:
         draw: Draw,
         rehearse: Callable[[bool], None],
     ) -> Sequence[Release]:
-        """Try what others contributed, pay, then draw (:meth:`Payment.settle`)."""
+        """Try what others contributed, pay, then draw (:func:`~dpmanifold.stats.settling.settle`)."""
 
         def rehearsed(account: Account) -> Written:
             asked = request(account)  # or it is refused for what cannot be written down
@@ -75,7 +71,7 @@ class Terms:
 
         if not isinstance(self.budget, Account):
             rehearse(False)
-        return self._payment.settle(privacy, label, rehearsed, draw, self.curator)
+        return settle(self.budget, self.key, privacy, label, rehearsed, draw, self.curator)
 
 
 class Drawn(NamedTuple):

@@ -71,22 +71,15 @@ class Pair(Sample[Sequence[UnitPoints]]):
             )
         return names
 
+    # What is registered is one data set with two classes.
     adjacency = staticmethod(Groups.adjacency)
+    planned = staticmethod(Groups.planned)
+    given = staticmethod(Groups.given)
 
     @staticmethod
     def fits(X: Registered) -> bool:
         """Return whether there are two public classes, and nobody is in both."""
         return Groups.fits(X) and len(classes_of(X) or ()) == 2
-
-    @staticmethod
-    def planned(X: Registered) -> tuple[Any, dict[str, Any]]:
-        """Return the units of each group."""
-        return Groups.planned(X)
-
-    @staticmethod
-    def given(X: Registered) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Return the data with their classes."""
-        return Groups.given(X)
 
     @staticmethod
     def are_counts(found: Sequence[int], facts: Sequence[Mapping[str, Any]]) -> bool:

@@ -103,8 +103,8 @@ def survey(
         points = labelled_points(X, labels, ball, units, invalid, names, told)
         facts = {**facts_of(ball, points), "classes": written(names, "classes"), "labels": PRIVATE}
         return Survey(len(points), points.unit, facts, content, beside)
-    counts = ClassCounts.of(points_by_class(X, labels, ball, units, invalid, names, told))
-    return Survey(counts.n, counts.unit, counts.facts(ball, names), content, beside)
+    facts = facts_by_class(ball, points_by_class(X, labels, ball, units, invalid, names, told), names)
+    return Survey(facts["n"], facts["unit"], facts, content, beside)
 
 
 def _beside(covariate: object, covariate_range: object, covariate_public: object) -> Covariate | None:
@@ -124,34 +124,13 @@ def facts_of(ball: Ball, points: UnitPoints) -> dict[str, Any]:
     return {"space": repr(ball.space), "n": len(points), "unit": points.unit}
 
 
-@dataclass(frozen=True)
-class ClassCounts:
-    """What is public about records with classes.
-
-    Attributes
-    ----------
-    counts : how many units each class has
-    touched : in how many classes a unit has records, at most
-    n, unit : how many units there are, each counted once, and what a unit is
-    """
-
-    counts: list[int]
-    touched: int
-    n: int
-    unit: str
-
-    @staticmethod
-    def of(found: ByClass) -> ClassCounts:
-        """Return what is public about records that were read."""
-        return ClassCounts([len(points) for points in found.groups], found.touched, found.n, found.groups[0].unit)
-
-    def facts(self, ball: Ball, names: list[Any]) -> dict[str, Any]:
-        """Return it in the words of canonical JSON."""
-        return {
-            "space": repr(ball.space),
-            "n": self.n,
-            "unit": self.unit,
-            "classes": written(names, "classes"),
-            "units_by_class": self.counts,
-            "touched": self.touched,
-        }
+def facts_by_class(ball: Ball, found: ByClass, names: list[Any]) -> dict[str, Any]:
+    """Return what is public about records with classes that are public."""
+    return {
+        "space": repr(ball.space),
+        "n": found.n,
+        "unit": found.groups[0].unit,
+        "classes": written(names, "classes"),
+        "units_by_class": [len(points) for points in found.groups],
+        "touched": found.touched,
+    }

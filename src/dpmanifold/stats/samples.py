@@ -39,7 +39,7 @@ from dpmanifold.stats.inputs import (
 )
 from dpmanifold.stats.marks import MarkedPoints, marked_points
 from dpmanifold.stats.registered import Registered
-from dpmanifold.stats.registering import PRIVATE, ClassCounts, facts_of
+from dpmanifold.stats.registering import PRIVATE, facts_by_class, facts_of
 from dpmanifold.stats.rehearsal import public_classes, public_groups, public_marks, public_units
 from dpmanifold.stats.requests import names_in, written
 
@@ -98,19 +98,19 @@ class Sample(ABC, Generic[S]):
         """
 
     @staticmethod
-    @abstractmethod
     def fits(X: Registered) -> bool:
-        """Return whether registered data are such a sample: from public facts."""
+        """Return whether registered data are such a sample, from public facts: all have units."""
+        return True
 
     @staticmethod
-    @abstractmethod
     def planned(X: Registered) -> tuple[Any, dict[str, Any]]:
         """Return what a plan of registered data is told: the number of units, and options."""
+        return X.n, {}
 
     @staticmethod
-    @abstractmethod
     def given(X: Registered) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return how a private call is given registered data: what comes before the ball, and by keyword."""
+        return (X,), {}
 
     @staticmethod
     def adjacency(options: Mapping[str, Any]) -> str:
@@ -154,35 +154,19 @@ class Units(Sample[UnitPoints]):
             lambda: points,
         )  # fmt: skip
 
-    @staticmethod
-    def fits(X: Registered) -> bool:
-        """Return True: all registered data have units."""
-        return True
-
-    @staticmethod
-    def planned(X: Registered) -> tuple[Any, dict[str, Any]]:
-        """Return the number of units."""
-        return X.n, {}
-
-    @staticmethod
-    def given(X: Registered) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Return the data alone."""
-        return (X,), {}
-
 
 def _of_units(ball: Ball, n: int, unit: str, data: Data, points: Callable[[], UnitPoints]) -> Known[UnitPoints]:
     return Known(n, unit, data, points, partial(public_units, ball, n, unit))
 
 
 @dataclass(frozen=True, eq=False)
-class Labelled(Sample[LabelledPoints]):
-    """Records with a class each, which is private unless it is said to be public.
+class _Classed(Sample[S]):
+    """Records with labels.
 
     Attributes
     ----------
     X, labels : as in :func:`private_lda`
     names : the public list of classes
-    public : whether anybody may know who is in which class
     """
 
     arguments: ClassVar[str] = "X, labels"
@@ -191,10 +175,24 @@ class Labelled(Sample[LabelledPoints]):
     X: object
     labels: object
     names: Any
-    public: bool
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", checked_names(self.names))
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled(_Classed[LabelledPoints]):
+    """Records with a class each, which is private unless it is said to be public.
+
+    Attributes
+    ----------
+    public : whether anybody may know who is in which class
+    """
+
+    public: bool
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         checked_flag(self.public, "labels_public")
 
     def known(self, ball: Ball, terms: Terms, foresee: Callable[[int], None]) -> Known[LabelledPoints]:
@@ -228,12 +226,12 @@ class Labelled(Sample[LabelledPoints]):
         _refuse_other_classes(X, self.labels, self.names)
         if self.public:
             known = _registered_counts(X, self.labels, self.names)
-            if known.touched > 1:
+            if known["touched"] > 1:
                 raise InvalidArgumentError(
                     "`X` has units in several classes, and for what part each counts there is seen after the spend. "
                     "Give the records themselves, or register them with private labels. Nothing was spent."
                 )
-            return _public_counts([float(count) for count in known.counts], self.names)
+            return _public_counts([float(count) for count in known["units_by_class"]], self.names)
         if labels_public(X):
             raise InvalidArgumentError(
                 "`X` is registered with public labels, {id}: how many units a class has is known. Say "
@@ -266,45 +264,32 @@ class Labelled(Sample[LabelledPoints]):
 
 
 @dataclass(frozen=True, eq=False)
-class Groups(Sample[Sequence[UnitPoints]]):
-    """Records of several groups with public labels, every unit in one group.
+class Groups(_Classed[Sequence[UnitPoints]]):
+    """Records of several groups with public labels, every unit in one group."""
 
-    Attributes
-    ----------
-    X, labels : as in :func:`private_k_sample_test`
-    names : the public list of groups
-    """
-
-    arguments: ClassVar[str] = "X, labels"
     groups: ClassVar[float] = math.inf
-    brings: ClassVar[str] = "classes"
-
-    X: object
-    labels: object
-    names: Any
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "names", checked_names(self.names))
 
     def known(self, ball: Ball, terms: Terms, foresee: Callable[[int], None]) -> Known[Sequence[UnitPoints]]:
         """Read records and labels, or look up what is registered."""
         X, names, told = self.X, self.names, terms.told
         if isinstance(X, Registered):
             refuse_elsewhere(X, ball, terms)
-            found = _registered_counts(X, self.labels, names)
-            return self._known(ball, found, _known_by(X), partial(self._opened, X, ball, told))
+            facts = _registered_counts(X, self.labels, names)
+            return self._known(ball, facts, _known_by(X), partial(self._opened, X, ball, told))
         X = as_batch(X, ball, labels=self.labels, units=terms.units)
         by_class = points_by_class(X, self.labels, ball, terms.units, terms.invalid, names, told)
-        found = ClassCounts.of(by_class)
-        data = _marked(content_of(X, ball, terms.units, self.labels, names), found.facts(ball, names))
-        return self._known(ball, found, data, lambda: by_class.groups)
+        facts = facts_by_class(ball, by_class, names)
+        data = _marked(content_of(X, ball, terms.units, self.labels, names), facts)
+        return self._known(ball, facts, data, lambda: by_class.groups)
 
     def _known(
-        self, ball: Ball, found: ClassCounts, data: Data, points: Callable[[], Sequence[UnitPoints]]
+        self, ball: Ball, facts: Mapping[str, Any], data: Data, points: Callable[[], Sequence[UnitPoints]]
     ) -> Known[Sequence[UnitPoints]]:
-        options = {"classes": self.names, "counts": found.counts, **self._spanned(found.touched)}
-        public = partial(public_groups, ball, found.counts, found.unit)
-        return Known(found.n, found.unit, data, points, public, options)
+        counts = list(facts["units_by_class"])
+        options = {"classes": self.names, "counts": counts, **self._spanned(facts["touched"])}
+        return Known(
+            facts["n"], facts["unit"], data, points, partial(public_groups, ball, counts, facts["unit"]), options
+        )
 
     @staticmethod
     def adjacency(options: Mapping[str, Any]) -> str:
@@ -326,7 +311,7 @@ class Groups(Sample[Sequence[UnitPoints]]):
         opened = X.open()
         records = as_batch(opened.records, ball)
         found = points_by_class(records, opened.labels, ball, opened.units, X.invalid, self.names, _quietly(told))
-        if ClassCounts.of(found).facts(ball, self.names) != dict(X.facts):
+        if facts_by_class(ball, found, self.names) != dict(X.facts):
             raise InvalidDataError("the records are not those that were registered: other classes.")
         return found.groups
 
@@ -551,8 +536,8 @@ def _public_classes(X: Registered) -> list[Any]:
     return (classes_of(X) or []) if labels_public(X) else []
 
 
-def _registered_counts(X: Registered, labels: object, names: list[Any]) -> ClassCounts:
-    """Return what is registered about classes, or refuse other ones than these."""
+def _registered_counts(X: Registered, labels: object, names: list[Any]) -> Mapping[str, Any]:
+    """Return the facts of registered data by class, or refuse other classes than these."""
     _refuse_other_classes(X, labels, names)
     if not labels_public(X):
         raise InvalidArgumentError(
@@ -560,7 +545,7 @@ def _registered_counts(X: Registered, labels: object, names: list[Any]) -> Class
             "private_lda takes it; for anything else by class register the records with public labels.",
             id=Public(X.id),
         )
-    return ClassCounts(list(X.facts["units_by_class"]), X.facts["touched"], X.n, X.unit)
+    return X.facts
 
 
 def _refuse_other_classes(X: Registered, labels: object, names: list[Any]) -> None:

@@ -24,6 +24,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -63,70 +64,60 @@ Draw = Callable[[], Sequence[Release]]
 """Opens records where they are not open yet, computes and draws."""
 
 
-@dataclass(frozen=True)
-class Payment:
-    """Who pays for a private call, and under which key.
+def check_payer(budget: object, key: str | None, ball: Ball, rng: Rng) -> None:
+    """Refuse what no budget and no account can be asked, before records are looked at; as in :func:`private_mean`."""
+    if not (budget is None or isinstance(budget, (Budget, Account))):
+        raise InvalidArgumentError(
+            f"`budget` must be a Budget, an account such as a ledger's population, or None, got {shown(budget)}."
+        )
+    if not isinstance(budget, Account):
+        if key is not None:
+            raise InvalidArgumentError(
+                "`key` goes with an account, such as a ledger's population: a Budget, or none, keeps no answers. "
+                "Leave it out."
+            )
+        return
+    if key is not None:
+        checked_text(key, "key")
+    if rng is not None:
+        raise InvalidArgumentError(
+            "`rng` must be None where an account pays: what a seed draws is no release. Simulate without a budget."
+        )
+    if ball.simulated:
+        raise InvalidArgumentError(
+            "`ball` was found by a simulation, and a release in it is not private: no account pays for that. Give "
+            "a public ball, or one that private_ball released."
+        )
 
-    Attributes
+
+def settle(
+    budget: Budget | Account | None,
+    key: str | None,
+    privacy: Promise,
+    label: str,
+    request: Callable[[Account], Written],
+    draw: Draw,
+    curator: Curator | None = None,
+) -> Sequence[Release]:
+    """Pay, then draw; every check has been made by now.
+
+    Parameters
     ----------
-    budget, key : as in :func:`private_mean`
+    budget, key : who pays, and under which key, as in :func:`private_mean`
+    privacy : what is paid
+    label : what it is for
+    request : writes the request down for an account
+    draw : opens, computes and draws
+    curator : who is told why a release was lost
     """
-
-    budget: Budget | Account | None = None
-    key: str | None = None
-
-    def check(self, ball: Ball, rng: Rng) -> None:
-        """Refuse what no budget and no account can be asked, before records are looked at."""
-        if not (self.budget is None or isinstance(self.budget, (Budget, Account))):
-            raise InvalidArgumentError(
-                "`budget` must be a Budget, an account such as a ledger's population, or None, got "
-                f"{shown(self.budget)}."
-            )
-        if not isinstance(self.budget, Account):
-            if self.key is not None:
-                raise InvalidArgumentError(
-                    "`key` goes with an account, such as a ledger's population: a Budget, or none, keeps no answers. "
-                    "Leave it out."
-                )
-            return
-        if self.key is not None:
-            checked_text(self.key, "key")
-        if rng is not None:
-            raise InvalidArgumentError(
-                "`rng` must be None where an account pays: what a seed draws is no release. Simulate without a budget."
-            )
-        if ball.simulated:
-            raise InvalidArgumentError(
-                "`ball` was found by a simulation, and a release in it is not private: no account pays for that. Give "
-                "a public ball, or one that private_ball released."
-            )
-
-    def settle(
-        self,
-        privacy: Promise,
-        label: str,
-        request: Callable[[Account], Written],
-        draw: Draw,
-        curator: Curator | None = None,
-    ) -> Sequence[Release]:
-        """Pay, then draw; every check has been made by now.
-
-        Parameters
-        ----------
-        privacy : what is paid
-        label : what it is for
-        request : writes the request down for an account
-        draw : opens, computes and draws
-        curator : who is told why a release was lost
-        """
-        if not isinstance(self.budget, Account):
-            if self.budget is not None:
-                self.budget.spend(privacy, label)
-            return _released(draw, curator)
-        asked, data = request(self.budget)
-        order = Order(privacy, label, random_key() if self.key is None else self.key, asked, data)
-        stored = _settled(self.budget, order, _Work(draw, curator))
-        return releases_in(stored)
+    if not isinstance(budget, Account):
+        if budget is not None:
+            budget.spend(privacy, label)
+        return _released(draw, curator)
+    asked, data = request(budget)
+    order = Order(privacy, label, random_key() if key is None else key, asked, data)
+    stored = _settled(budget, order, partial(_work, draw, curator))
+    return releases_in(stored)
 
 
 class _Silence:
@@ -254,22 +245,18 @@ def _released(draw: Draw, curator: Curator | None) -> Sequence[Release]:
     raise done.ending or done.told or ReleaseLostError.of()
 
 
-class _Work:
-    """The work of an order, as bytes; of a failure nothing comes out but that it was one."""
+def _work(draw: Draw, curator: Curator | None, receipt: Receipt) -> bytes:
+    """Do the work of an order, and return it as bytes; of a failure nothing comes out but that it was one."""
 
-    def __init__(self, draw: Draw, curator: Curator | None) -> None:
-        self._draw, self._curator = draw, curator
+    def stored() -> bytes:
+        stored = outcome_of([replace(release, receipt=receipt) for release in draw()])
+        releases_in(stored)  # what nobody could read again is no answer
+        return stored
 
-    def __call__(self, receipt: Receipt) -> bytes:
-        def stored() -> bytes:
-            stored = outcome_of([replace(release, receipt=receipt) for release in self._draw()])
-            releases_in(stored)  # what nobody could read again is no answer
-            return stored
-
-        done = _attempted(stored, self._curator)
-        if done.result is not None:
-            return done.result
-        raise done.ending or RuntimeError("lost")
+    done = _attempted(stored, curator)
+    if done.result is not None:
+        return done.result
+    raise done.ending or RuntimeError("lost")
 
 
 def _settled(account: Account, order: Order, work: Callable[[Receipt], bytes]) -> bytes:
