@@ -7,9 +7,8 @@ from dpmanifold.errors import BudgetError, InvalidArgumentError, ReleaseLostErro
 from dpmanifold.privacy import Account, Receipt
 from dpmanifold.privacy.accounts import Mark, canonical_json
 from dpmanifold.privacy.amounts import added, as_promise_down, as_promise_up, cost_of, fits, left_of, nothing, refusal
-from dpmanifold.stats.covariates import content_beside
-from dpmanifold.stats.registered import Opened, Registered
-from dpmanifold.stats.registering import survey
+from dpmanifold.stats.marks import content_beside
+from dpmanifold.stats.registered import Opened, Registered, survey
 
 
 class MemoryAccount(Account):

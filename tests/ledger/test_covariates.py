@@ -10,7 +10,7 @@ import dpmanifold as dpm
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError, PromiseError, ReleaseLostError
 from dpmanifold.ledger import Ledger
 from dpmanifold.stats import asking
-from dpmanifold.stats.registering import survey
+from dpmanifold.stats.registered import survey
 from laws.accounts import MemoryAccount, RecordedPopulation
 from laws.pieces import ListSource
 

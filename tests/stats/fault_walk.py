@@ -19,7 +19,6 @@ import dpmanifold as dpm
 from dpmanifold import EACH_RECORD, GDP, Ball
 from dpmanifold.errors import ReleaseLostError
 from dpmanifold.ledger.settling import Settling
-from dpmanifold.noise import lazy
 from dpmanifold.noise.source import SystemSource
 from dpmanifold.stats import settling
 
@@ -205,9 +204,6 @@ class Armed:
         while frame is not None:
             frame.f_trace = None
             frame = frame.f_back
-        # A trace function can raise where no signal can: at the end of a `with`, before the lock is given back.
-        while lazy._LOCK._is_owned():
-            lazy._LOCK.release()
         self._patch.undo()
 
 

@@ -17,7 +17,7 @@ import dpmanifold as dpm
 from dpmanifold import data
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.estimators import PrivateLDA
-from dpmanifold.stats.covariates import checked_numbers
+from dpmanifold.stats.marks import checked_numbers
 
 pytestmark = pytest.mark.security
 

@@ -16,12 +16,10 @@ from dpmanifold.errors import Argument, InvalidArgumentError, LedgerError, Publi
 from dpmanifold.ledger.chain import Reader, Writer
 from dpmanifold.ledger.entries import Entry
 from dpmanifold.records import ball_from_dict, ball_to_dict
-from dpmanifold.stats.covariates import content_beside, set_apart
 from dpmanifold.stats.curator import Notice
 from dpmanifold.stats.inputs import EACH_RECORD, as_batch
-from dpmanifold.stats.registered import Covariate, Opened, Registered
-from dpmanifold.stats.registering import survey
-from dpmanifold.stats.requests import names_in
+from dpmanifold.stats.marks import content_beside, set_apart
+from dpmanifold.stats.registered import Covariate, Opened, Registered, survey
 from dpmanifold.storage.chain import sha256_of
 
 if TYPE_CHECKING:
@@ -209,8 +207,7 @@ class RegisteredData(InLedger):
         given = self._records() if callable(self._records) else self._records
         records = set_apart(as_batch(given, self.ball), self._labels, self._covariate)
         opened = Opened(records, self._units, self._labels, self._covariate)
-        classes = names_in(self.facts["classes"]) if "classes" in self.facts else None
-        content = content_beside(records, self.ball, opened.units, opened.labels, classes, opened.covariate)
+        content = content_beside(records, self.ball, opened.units, opened.labels, self.classes, opened.covariate)
         if self._whose.fingerprint(content) != self.fingerprint:
             raise LedgerError("the records are not those that were registered as {id}.", id=Public(self.id))
         return opened

@@ -25,7 +25,6 @@ from dpmanifold.service.service import Service
 from dpmanifold.service.views import DataSetView, ReleaseView
 from dpmanifold.stats.means import MEAN_QUERY
 from dpmanifold.stats.query import find_query, offered
-from dpmanifold.stats.samples import classes_of, labels_public
 
 # A row without what may be large, but for whether it is there.
 LIGHT = (
@@ -100,7 +99,7 @@ class Person:
         terms = terms_of(self.service, population.name, known.name)
         facts = known.facts
         beside = data.covariate
-        by_class = labels_public(data) if "classes" in facts else None
+        by_class = data.labels_public if "classes" in facts else None
         left = as_promise_down(standing.cap, standing.left) if standing.grant is not None else None
         return DataSetView(
             ref=f"{population.name}/{known.name}",
@@ -113,7 +112,7 @@ class Person:
             n=known.n,
             unit=known.unit,
             protects=population.unit,
-            classes=classes_of(data),
+            classes=data.classes,
             units_by_class=list(facts["units_by_class"]) if by_class else None,
             labels_public=by_class,
             covariate=None if beside is None else {"range": list(beside.range), "public": beside.public},

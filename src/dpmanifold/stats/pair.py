@@ -17,10 +17,9 @@ from dpmanifold.privacy.accounts import Account, Mark
 from dpmanifold.sources import as_source
 from dpmanifold.stats.content import content_of
 from dpmanifold.stats.inputs import as_batch, is_each_record, number_of_records, prepare_records
-from dpmanifold.stats.registered import Registered
-from dpmanifold.stats.registering import facts_of
+from dpmanifold.stats.registered import Registered, facts_of
 from dpmanifold.stats.rehearsal import public_groups
-from dpmanifold.stats.samples import Data, Groups, Known, Sample, Units, classes_of
+from dpmanifold.stats.samples import Data, Groups, Known, Sample, Units
 
 if TYPE_CHECKING:
     from dpmanifold.stats.asking import Terms
@@ -79,7 +78,7 @@ class Pair(Sample[Sequence[UnitPoints]]):
     @staticmethod
     def fits(X: Registered) -> bool:
         """Return whether there are two public classes, and nobody is in both."""
-        return Groups.fits(X) and len(classes_of(X) or ()) == 2
+        return Groups.fits(X) and len(X.classes or ()) == 2
 
     @staticmethod
     def are_counts(found: Sequence[int], facts: Sequence[Mapping[str, Any]]) -> bool:

@@ -21,7 +21,7 @@ from dpmanifold.release import Release
 from dpmanifold.statistic import STATISTICS, Statistic
 from dpmanifold.stats.registered import Registered
 from dpmanifold.stats.requests import Question, asked
-from dpmanifold.stats.samples import Sample, Units, classes_of
+from dpmanifold.stats.samples import Sample, Units
 
 RESERVED = (
     "account", "ask", "audit", "check", "close", "dataset", "datasets", "demo", "descriptors", "fetch", "history",
@@ -247,7 +247,7 @@ class Query:
 
     def parts(self, X: Registered) -> int:
         """Return of how many groups of units it draws something."""
-        return len(classes_of(X) or ()) if self.sample.brings == "classes" else 1
+        return len(X.classes or ()) if self.sample.brings == "classes" else 1
 
 
 class _Queries(Registry[Query]):

@@ -38,10 +38,9 @@ from dpmanifold.stats.inputs import (
     prepare_records,
 )
 from dpmanifold.stats.marks import MarkedPoints, marked_points
-from dpmanifold.stats.registered import Registered
-from dpmanifold.stats.registering import PRIVATE, facts_by_class, facts_of
+from dpmanifold.stats.registered import Registered, facts_by_class, facts_of
 from dpmanifold.stats.rehearsal import public_classes, public_groups, public_marks, public_units
-from dpmanifold.stats.requests import names_in, written
+from dpmanifold.stats.requests import written
 
 if TYPE_CHECKING:
     from dpmanifold.stats.asking import Terms
@@ -232,7 +231,7 @@ class Labelled(_Classed[LabelledPoints]):
                     "Give the records themselves, or register them with private labels. Nothing was spent."
                 )
             return _public_counts([float(count) for count in known["units_by_class"]], self.names)
-        if labels_public(X):
+        if X.labels_public:
             raise InvalidArgumentError(
                 "`X` is registered with public labels, {id}: how many units a class has is known. Say "
                 "labels_public=True, or register the records with labels_public=False. Nothing was spent.",
@@ -249,18 +248,18 @@ class Labelled(_Classed[LabelledPoints]):
     @staticmethod
     def fits(X: Registered) -> bool:
         """Return whether there are classes."""
-        return classes_of(X) is not None
+        return X.classes is not None
 
     @staticmethod
     def planned(X: Registered) -> tuple[Any, dict[str, Any]]:
         """Return the number of units, and how many classes there are."""
-        public = {"labels_public": True} if labels_public(X) else {}
-        return X.n, {"classes": len(classes_of(X) or ()), **public}
+        public = {"labels_public": True} if X.labels_public else {}
+        return X.n, {"classes": len(X.classes or ()), **public}
 
     @staticmethod
     def given(X: Registered) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return the data with their classes."""
-        return (X, None), {"classes": classes_of(X), "labels_public": labels_public(X)}
+        return (X, None), {"classes": X.classes, "labels_public": X.labels_public}
 
 
 @dataclass(frozen=True, eq=False)
@@ -328,7 +327,7 @@ class Groups(_Classed[Sequence[UnitPoints]]):
     @staticmethod
     def given(X: Registered) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return the data with their classes."""
-        return (X, None), {"classes": classes_of(X)}
+        return (X, None), {"classes": X.classes}
 
     @staticmethod
     def are_counts(found: Sequence[int], facts: Sequence[Mapping[str, Any]]) -> bool:
@@ -521,25 +520,15 @@ def refuse_elsewhere(X: Registered, ball: Ball, terms: Terms) -> None:
     X.check()
 
 
-def classes_of(X: Registered) -> list[Any] | None:
-    """Return the classes that are registered; None where there are none."""
-    return names_in(X.facts["classes"]) if "classes" in X.facts else None
-
-
-def labels_public(X: Registered) -> bool:
-    """Return whether anybody may know who is in which class."""
-    return X.facts.get("labels") != PRIVATE
-
-
 def _public_classes(X: Registered) -> list[Any]:
     """Return the classes that are registered with public labels."""
-    return (classes_of(X) or []) if labels_public(X) else []
+    return (X.classes or []) if X.labels_public else []
 
 
 def _registered_counts(X: Registered, labels: object, names: list[Any]) -> Mapping[str, Any]:
     """Return the facts of registered data by class, or refuse other classes than these."""
     _refuse_other_classes(X, labels, names)
-    if not labels_public(X):
+    if not X.labels_public:
         raise InvalidArgumentError(
             "`X` is registered with private labels, {id}: how many units a class has is not public. "
             "private_lda takes it; for anything else by class register the records with public labels.",
