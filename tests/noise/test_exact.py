@@ -22,6 +22,7 @@ from scipy import stats
 
 import dpmanifold
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError, SamplerError
+from dpmanifold.manifolds.exact_points import precision_kept
 from dpmanifold.noise import (
     RandomSource,
     SimulationSource,
@@ -372,6 +373,18 @@ def test_result_does_not_depend_on_the_precision_around_it(precision):
         ctx.prec = prec
         drawn.append(noisy_vector(np.arange(4.0), "laplace", 1.0, -30, SimulationSource(1)).tolist())
     assert drawn[0] == drawn[1] == drawn[2]
+
+
+def test_a_footpoint_is_looked_at_when_no_other_thread_draws(precision):
+    """A matrix is checked at a precision of its own, which belongs to the process like any other."""
+    space = dpmanifold.SPD(3, metric="riemann")
+    look = threading.Thread(target=space.exact_points.require_footpoint, args=(space.origin,))
+    with precision_kept():
+        look.start()
+        look.join(0.2)
+        assert look.is_alive()
+    look.join()
+    assert ctx.prec == precision
 
 
 def test_threads_share_one_precision(precision):

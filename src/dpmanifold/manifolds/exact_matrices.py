@@ -18,7 +18,7 @@ from flint import acb, acb_mat, arb, arb_mat, ctx
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.linalg import symmetrize
-from dpmanifold.manifolds.exact_points import ExactPoints, ExactVolume, norm
+from dpmanifold.manifolds.exact_points import ExactPoints, ExactVolume, norm, precision_kept
 
 if TYPE_CHECKING:
     from dpmanifold.manifolds.spd import SPD
@@ -68,7 +68,8 @@ class ExactMatrices(ExactPoints):
 
     def require_footpoint(self, footpoint: Array) -> None:
         """Refuse matrices that are not positive definite."""
-        with ctx.workprec(_CHECK_BITS):
+        with precision_kept():
+            ctx.prec = _CHECK_BITS
             if _footpoint_factor(footpoint) is None:
                 raise InvalidArgumentError("footpoint must be positive definite.")
 
