@@ -9,7 +9,7 @@ import pytest
 import dpmanifold as dpm
 from dpmanifold import features, frechet
 from dpmanifold.features import Distances, JointMoments, Lengths, Tangent
-from dpmanifold.features.polynomials import largest_on_unit_interval, root_up
+from dpmanifold.features.base import largest_on_unit_interval, root_up
 from laws.feature_laws import broken_laws, widest_pair
 
 DIMENSIONS = [1, 2, 3, 6]

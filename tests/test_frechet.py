@@ -352,7 +352,7 @@ def test_threads_and_blocks_do_not_show(space, monkeypatch):
     try:
         for threads, block in ((1, 64), (2, 300), (2, 4096), (3, 50_000), (2, 4_194_304)):
             handle.dpm_set_num_threads(threads)
-            monkeypatch.setattr("dpmanifold.manifolds.base._PASS_BLOCK", block)
+            monkeypatch.setattr("dpmanifold.manifolds.throughput._PASS_BLOCK", block)
             monkeypatch.setattr("dpmanifold.frechet.solver._BLOCK", 8 * block)
             assert bits() == expected
     finally:

@@ -38,7 +38,7 @@ OTHERWISE = {
         "cli/public.py": "a row of the table of sensitivities",
         "mechanisms/registry.py": "what noise lies about",
         "mechanisms/riemannian.py": "what noise lies about",
-        "plots/pga.py": "a label of an axis",
+        "plots/geodesics.py": "a label of an axis",
         "plots/spread.py": "a word of a caption",
         "sensitivity.py": "the statistic",
         "stats/chain.py": "what noise lies about",

@@ -128,10 +128,10 @@ def test_no_two_records_are_farther_apart_than_the_diameter(dim):
 
 @pytest.mark.parametrize("weight", ["_MARK", "_SQUARE"])
 def test_larger_weights_of_the_covariate_would_break_it(weight, monkeypatch):
-    from dpmanifold.features import marked
+    from dpmanifold.features import geodesics
 
     # That of t^2 is free with a margin: the others leave it a little room.
-    monkeypatch.setattr(marked, weight, (2 if weight == "_MARK" else 3) * getattr(marked, weight))
+    monkeypatch.setattr(geodesics, weight, (2 if weight == "_MARK" else 3) * getattr(geodesics, weight))
     assert not keeps_its_diameter(2, 2.0)
 
 

@@ -5,8 +5,7 @@ from dpmanifold.audit.findings import Audit, Finding
 from dpmanifold.audit.low_bits import low_bit_scores
 from dpmanifold.audit.mean import audit_mean
 from dpmanifold.audit.picture import picture
-from dpmanifold.audit.preimages import tangent_word_log_ratio
-from dpmanifold.audit.words import word_log_likelihood, word_log_ratio
+from dpmanifold.audit.words import tangent_word_log_ratio, word_log_likelihood, word_log_ratio
 
 __all__ = [
     "Audit",

@@ -29,8 +29,7 @@ This module needs scikit-learn; `import dpmanifold` does not.
 """
 
 from dpmanifold.estimators import base as _base  # noqa: F401 (first, as it says how to get scikit-learn)
-from dpmanifold.estimators.classes import PrivateLDA
-from dpmanifold.estimators.components import PrivateComponents
 from dpmanifold.estimators.means import PrivateFrechetMean, PrivateMDM
+from dpmanifold.estimators.results import PrivateComponents, PrivateLDA
 
 __all__ = ["PrivateComponents", "PrivateFrechetMean", "PrivateLDA", "PrivateMDM"]

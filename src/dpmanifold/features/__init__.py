@@ -12,20 +12,22 @@ from dpmanifold.features.averages import (
     sensitivity_of,
 )
 from dpmanifold.features.base import FeatureMap
-from dpmanifold.features.distances import DISTANCE_WEIGHTS, THIRD_WEIGHT, Distances
+from dpmanifold.features.geodesics import MarkedMoments
 from dpmanifold.features.labelled import COUNT_WEIGHT, ClassMoments
 from dpmanifold.features.maps import (
+    DISTANCE_WEIGHTS,
     FOURTH_WEIGHT,
     SQUARE_WEIGHT,
+    THIRD_WEIGHT,
     WEIGHT,
     Directions,
+    Distances,
     JointMoments,
     Lengths,
     Tangent,
     checked_weight,
     slope_of_directions,
 )
-from dpmanifold.features.marked import MarkedMoments
 from dpmanifold.features.shapes import Shape, checked_shape
 from dpmanifold.features.signs import Signs, Squares
 

@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmanifold._check import FloatArray, positive_int
-from dpmanifold.features.base import Block, Cut, FeatureMap, Moments, combined, of_matrix
+from dpmanifold.features.base import Block, Cut, FeatureMap, Moments, combined, of_matrix, root_up
 from dpmanifold.features.maps import JointMoments, checked_weight, joint_cuts
-from dpmanifold.features.polynomials import root_up
 from dpmanifold.linalg import outer_products
 
 COUNT_WEIGHT = "count_weight"

@@ -9,9 +9,8 @@ import numpy as np
 
 from dpmanifold._check import FloatArray
 from dpmanifold.features.averages import products
-from dpmanifold.features.base import Block, Cut, FeatureMap, Moments, combined
+from dpmanifold.features.base import Block, Cut, FeatureMap, Moments, combined, root_up
 from dpmanifold.features.maps import WithProducts, checked_weight
-from dpmanifold.features.polynomials import root_up
 from dpmanifold.linalg import outer_products, to_vecd
 
 

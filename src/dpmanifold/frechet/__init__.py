@@ -6,7 +6,6 @@ first, and where they do not end in time, a descent with a proven iteration cap.
 the tolerance, and must show neither the residual nor the number of iterations.
 """
 
-from dpmanifold.frechet.gaps import extrinsic_gap, hessian_range, tangent_gap
 from dpmanifold.frechet.medians import FrechetMedian, median
 from dpmanifold.frechet.pieces import MadeOf, made_of
 from dpmanifold.frechet.points import InClass, LabelledPoints, UnitPoints, made_by_class, made_from
@@ -20,7 +19,15 @@ from dpmanifold.frechet.statistics import (
     unit_points,
     variance,
 )
-from dpmanifold.frechet.tolerances import default_tol, gradient_rounding, lowest_tol, public_tol
+from dpmanifold.frechet.tolerances import (
+    default_tol,
+    extrinsic_gap,
+    gradient_rounding,
+    hessian_range,
+    lowest_tol,
+    public_tol,
+    tangent_gap,
+)
 
 __all__ = [
     "FrechetMean",

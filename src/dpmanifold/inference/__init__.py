@@ -4,13 +4,12 @@ Everything in this package is computed from releases and public numbers alone, s
 holds the releases can compute it again.
 """
 
-from dpmanifold.inference.k_sample import KSampleTest, Pair
 from dpmanifold.inference.lda import LinearDiscriminant
 from dpmanifold.inference.pga import PrincipalComponents
 from dpmanifold.inference.records import Conclusion, FromReleases, Parts
 from dpmanifold.inference.region import ConfidenceRegion
 from dpmanifold.inference.regression import Band, GeodesicRegression
-from dpmanifold.inference.two_sample import TwoSampleTest
+from dpmanifold.inference.two_sample import KSampleTest, Pair, TwoSampleTest
 from dpmanifold.inference.variance_interval import VarianceInterval
 from dpmanifold.result import load as load
 

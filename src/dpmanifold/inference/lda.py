@@ -72,7 +72,6 @@ def slope(
     return min(1.0, max(_LEAST, apart / spread)) if spread > 0 else _LEAST
 
 
-FORMAT = "dpmanifold lda 2"
 NUMBER_OF_CLASSES = "n_classes"
 """What releases state the number of classes as."""
 
@@ -85,7 +84,7 @@ _HARDLY_APART = 1.0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LinearDiscriminant(FromRelease, format=FORMAT):
+class LinearDiscriminant(FromRelease, format="dpmanifold lda 2"):
     """A linear discriminant: tells the class of a record by its coordinates at the ball's centre.
 
     Everything follows from one release: class sums and counts give means and priors, the second moment less what the

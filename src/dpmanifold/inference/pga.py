@@ -196,7 +196,6 @@ class Squares:
         return self.value(weights) ** 2 / (threshold(tail, 1, free) * total) - 1
 
 
-FORMAT = "dpmanifold pga 2"
 ELLIPTICAL = (
     "directions are those of the units' signs: the principal ones where the population is elliptical about its mean; "
     "for others, and among directions of equal variance, they need not be"
@@ -204,7 +203,7 @@ ELLIPTICAL = (
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PrincipalComponents(FromRelease, format=FORMAT):
+class PrincipalComponents(FromRelease, format="dpmanifold pga 2"):
     """Principal directions about a released mean, with the population's variances along them.
 
     Directions are rows in an orthonormal frame at the released mean, in the order of their eigenvalues, which were

@@ -22,7 +22,6 @@ from dpmanifold.manifolds.base import shorten
 from dpmanifold.records import array_to_json
 from dpmanifold.release import Release
 
-FORMAT = "dpmanifold region 2"
 TANGENT_HINT = (
     "most of the region is an allowance for the noise on the spread. A region for the tangent mean at the ball's "
     'centre needs less of it: estimand="tangent"'
@@ -34,7 +33,7 @@ GAP_HINT = (
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ConfidenceRegion(FromRelease, format=FORMAT):
+class ConfidenceRegion(FromRelease, format="dpmanifold region 2"):
     """A region that holds the population's Fréchet mean with a given confidence, computed from a release.
 
     An ellipsoid in coordinates: at the ball's centre on flat and Hadamard spaces, where the noise is exactly Gaussian,

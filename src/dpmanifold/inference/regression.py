@@ -1,4 +1,8 @@
-"""Geodesic regressions: a curve with bands, and whether it moves at all (theory: regression)."""
+"""Geodesic regressions: a curve with bands, and whether it moves at all (theory: regression). No data comes in here.
+
+A release holds the averages of residuals e from a curve, of e times the covariate t, of their products, and of t and
+t^2. One Gauss-Newton step from the curve makes the fit; the products give the covariance of the step's error.
+"""
 
 from __future__ import annotations
 
@@ -11,20 +15,21 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmanifold._check import Array, FloatArray, open_fraction, positive_int, shown
-from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.ball import Ball
+from dpmanifold.errors import DPManifoldError, InvalidArgumentError
 from dpmanifold.facts import all_told, array_text, told
-from dpmanifold.features.marked import MarkedMoments
-from dpmanifold.inference.curve_fit import CurveFit, coarse_of
-from dpmanifold.inference.design import as_marks, checked_range
+from dpmanifold.features.geodesics import ROOT3, Geodesic, MarkedMoments
+from dpmanifold.inference.design import Design, as_marks, checked_range
 from dpmanifold.inference.estimate import features_of
-from dpmanifold.inference.hotelling import squared_length
+from dpmanifold.inference.hotelling import NoisyCovariance, squared_length
 from dpmanifold.inference.records import FromRelease, Parts
-from dpmanifold.linalg import symmetrize
+from dpmanifold.inference.shrunk import ShrunkCovariance
+from dpmanifold.linalg import from_vecd, symmetrize
+from dpmanifold.manifolds.vectors import shorten
 from dpmanifold.privacy import cautions
 from dpmanifold.records import array_to_json
 from dpmanifold.release import BALL_COST, RELEASED, Release
 
-FORMAT = "dpmanifold regression 2"
 # Where the curve is told to people and machines, as parts of the range.
 _TOLD = (0.0, 0.25, 0.5, 0.75, 1.0)
 
@@ -52,7 +57,7 @@ class Band(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GeodesicRegression(FromRelease, format=FORMAT):
+class GeodesicRegression(FromRelease, format="dpmanifold regression 2"):
     """A geodesic that the mean follows as a covariate changes, with confidence bands, computed from a release.
 
     The geodesic is that of the population of units clipped into the ball: the one whose residuals have mean 0, with
@@ -311,3 +316,280 @@ class GeodesicRegression(FromRelease, format=FORMAT):
 
 def _three(radii: FloatArray) -> str:
     return f"{radii[0]:.3g}, {radii[1]:.3g} and {radii[2]:.3g}"
+
+
+# -------------------------------------------------------------------- the curve and its covariance
+
+
+# With fewer units a spread cannot be told from chance; with fewer than dimensions, sampling may be this many times as
+# large as noise before nothing can be said of it.
+_FEWEST_UNITS = 8
+_LARGEST_SHARE = 3.0
+# Where Jacobi fields are looked at, to be written as polynomials of this degree.
+_NODES = np.linspace(-1.0, 1.0, 7)
+_DEGREE = 3
+# How long a clipped residual was, on average, against the radius it is clipped to: of normal ones beyond a radius that
+# holds nine tenths 1.25 on a line, 1.15 in three dimensions and less in more.
+_BEYOND = 1.15
+
+
+@dataclass(frozen=True, eq=False)
+class Ellipsoids:
+    """The law of an error in some coordinates: its covariance, and squared lengths that it stays below.
+
+    Attributes
+    ----------
+    covariance : (k, k), to divide by
+    error : the same in other coordinates, with its law
+    surely : (k, k), the part of it that is sampling and cannot be noise
+    noise : (k, k), the part of it that is noise
+    """
+
+    covariance: FloatArray
+    error: ShrunkCovariance | NoisyCovariance
+    surely: FloatArray
+    noise: FloatArray
+
+    def threshold(self, tail: float) -> float:
+        """Return the squared length that an error exceeds with this probability."""
+        return self.error.threshold(tail)
+
+    def statistic(self, vector: FloatArray) -> float:
+        """Return the squared length of a vector."""
+        return float(squared_length(self.covariance, vector))
+
+    def exceedance(self, statistic: float) -> float:
+        """Return the probability that an error is longer."""
+        return self.error.exceedance(statistic)
+
+
+class CurveFit:
+    """The curve that a released regression shows, and the covariance of its error.
+
+    Parameters
+    ----------
+    release : statistic "regression"; its coarse fit is among its steps, or it is one itself
+    steady : whether another step follows, so that a steady curve is better than one whose error is known
+
+    Attributes
+    ----------
+    start : the curve that residuals were taken from, in the ball's frame
+    radius : what residuals were clipped to
+    design : how the covariate is spread
+    """
+
+    def __init__(self, release: Release, steady: bool = False) -> None:
+        self.release, self.dim = release, release.ball.frame.dim
+        coarse = coarse_of(release)
+        self.start = Geodesic.resting(release.ball.frame) if coarse is None else curve_of(coarse)
+        self.radius = radius_of(release)
+        self.design = Design.of(release, steady)
+
+    # ---------------------------------------------------------------- what was released
+
+    @cached_property
+    def _score(self) -> FloatArray:
+        """The average of (e, sqrt(3) t e), (2d,), as drawn."""
+        return np.asarray(self.release.value, dtype=np.float64)[: 2 * self.dim]
+
+    @cached_property
+    def _moment(self) -> FloatArray:
+        """The average of its products, (2d, 2d), as drawn."""
+        return np.asarray(from_vecd(np.asarray(self.release.value, dtype=np.float64)[2 * self.dim : -2]))
+
+    @cached_property
+    def _scales(self) -> tuple[float, float]:
+        """Standard deviations of the noise on the score, and on vecd of the products."""
+        units = MarkedMoments().units(self.dim, self.radius)
+        return self.release.scale * float(units[0]), self.release.scale * float(units[2 * self.dim])
+
+    @property
+    def _variance(self) -> float:
+        return self._scales[0] ** 2
+
+    # ---------------------------------------------------------------- the step
+
+    def _slope(self, moments: FloatArray) -> FloatArray:
+        """How the score falls as the curve moves, (2d, 2d), given the moments of the covariate."""
+        d = self.dim
+        fields = self.start.derivative(np.zeros(d), np.zeros(d), _NODES)
+        powers = np.polynomial.polynomial.polyfit(_NODES, fields.reshape(len(_NODES), -1), _DEGREE)
+        powers = powers.reshape(_DEGREE + 1, d, 2 * d)
+        first = np.tensordot(moments[: _DEGREE + 1], powers, axes=1)
+        second = np.tensordot(moments[1 : _DEGREE + 2], powers, axes=1)
+        return np.vstack([self._bent @ first, ROOT3 * self._bent @ second])
+
+    @cached_property
+    def _bent(self) -> FloatArray:
+        """How residuals shorten as the curve comes nearer, (d, d): curvature, and those that were clipped."""
+        space, d = self.release.ball.space, self.dim
+        found = self.release.steps[0] if self.release.steps else None
+        outside = 0.0 if found is None else 1 - found.details["units_inside"] / found.n
+        clipped = 1 - min(max(outside, 0.0), 0.5) * (1 - (d - 1) / d / _BEYOND)
+        if space.is_flat or self.start.rests:
+            return clipped * np.eye(d)
+        values, vectors = np.linalg.eigh(self._moment[:d, :d])
+        low, high = space.hessian_bounds(min(self.radius, 0.9 * space.injectivity_radius))
+        second = symmetrize((vectors * np.clip(values, 0.0, self.radius**2)) @ vectors.T)
+        bends, axes = np.linalg.eigh(np.eye(d) - space.curvature_operator(second) / 3)
+        return clipped * symmetrize((axes * np.clip(bends, low, high)) @ axes.T)
+
+    @cached_property
+    def _inverse(self) -> FloatArray:
+        return np.asarray(np.linalg.pinv(self._slope(self.design.moments), rcond=1e-9))
+
+    @cached_property
+    def step(self) -> FloatArray:
+        """How base point and velocity change, (2d,)."""
+        return np.asarray(self._inverse @ self._score)
+
+    @cached_property
+    def _moves(self) -> tuple[FloatArray, FloatArray]:
+        """The step as changes of base point and velocity, neither longer than twice the ball's radius."""
+        longest = 2 * self.release.ball.radius
+        return shorten(self.step[: self.dim], longest), shorten(self.step[self.dim :], longest)
+
+    @cached_property
+    def curve(self) -> Geodesic:
+        """The fitted curve in the ball's frame, with base point and velocity shortened to the ball's radius."""
+        return self.start.moved(*self._moves).within(self.release.ball.radius)
+
+    # ---------------------------------------------------------------- its error
+
+    @cached_property
+    def _explained(self) -> FloatArray:
+        """The products of scores that the step explains, (2d, 2d): they are no error."""
+        d, moments = self.dim, self.design.moments
+        if self.release.unit != "record":
+            # Averages over a unit's records explain less; their own average is sure to be explained.
+            return np.outer(self._score, self._score)
+        a, b = self.step[:d], self.step[d:]
+        aa, ab, bb = np.outer(a, a), np.outer(a, b) + np.outer(b, a), np.outer(b, b)
+        by_power = [moments[k] * aa + moments[k + 1] * ab + moments[k + 2] * bb for k in range(3)]
+        return np.block([[by_power[0], ROOT3 * by_power[1]], [ROOT3 * by_power[1], 3 * by_power[2]]])
+
+    @cached_property
+    def _sampling(self) -> FloatArray:
+        """Covariance of the average score about the population's, (2d, 2d), as released."""
+        spread = symmetrize(self._moment - self._explained + self._variance * np.eye(2 * self.dim))
+        return np.asarray(spread / max(self.release.n - 2, 1))
+
+    @cached_property
+    def _sampling_noise(self) -> float:
+        """Standard deviation of the noise in it, on vecd."""
+        score, moment = self._scales
+        drift = max(float(self._score @ self._score) - 2 * self.dim * score**2, 0.0)
+        noise = math.sqrt(moment**2 + 4 * score**2 * drift / (2 * self.dim) + 2 * score**4)
+        return noise / max(self.release.n - 2, 1)
+
+    def _design_error(self, step: FloatArray, uncertain: FloatArray) -> FloatArray:
+        """What noise on the moments of the covariate adds to the covariance of the score, (2d, 2d).
+
+        Parameters
+        ----------
+        step : (2d,), what the moments multiply
+        uncertain : (2d, 2d), the covariance of its error: noise times noise
+        """
+        d, (first, second) = self.dim, self.design.noise
+        products = np.outer(step, step) + uncertain
+        swapped = np.vstack([np.eye(2 * d)[d:], ROOT3 * np.eye(2 * d)[:d]])
+        lower = np.vstack([np.zeros((d, 2 * d)), ROOT3 * np.eye(2 * d)[d:]])
+        return first**2 * swapped @ products @ swapped.T + second**2 * lower @ products @ lower.T
+
+    @cached_property
+    def _known(self) -> FloatArray:
+        """The covariance of the score but for what noise on the moments of the covariate adds, (2d, 2d)."""
+        values, vectors = np.linalg.eigh(self._sampling)
+        return np.asarray(self._variance * np.eye(2 * self.dim) + (vectors * np.maximum(values, 0.0)) @ vectors.T)
+
+    @cached_property
+    def _step_design(self) -> FloatArray:
+        """What noise on the moments of the covariate adds to the covariance of the score about the step, (2d, 2d)."""
+        first_order = self._design_error(self.step, self._inverse @ self._known @ self._inverse.T)
+        return self.design.stretch**2 * first_order
+
+    def error(self, lever: FloatArray) -> Ellipsoids:
+        """Return the law of the error of some linear function of the step, given as rows, (k, 2d)."""
+        return self._law(lever @ self._inverse, self._step_design)
+
+    def _law(self, by_score: FloatArray, design: FloatArray) -> Ellipsoids:
+        """Return the law of the error of some linear function of the score, given as rows, (k, 2d)."""
+        values, vectors = np.linalg.eigh(by_score @ by_score.T)
+        lengths = np.sqrt(np.maximum(values, max(float(values[-1]), 1e-300) * 1e-14))
+        root = (vectors * lengths) @ vectors.T
+        across = (vectors / lengths) @ vectors.T @ by_score  # rows of length 1, across each other
+        error = self._error(symmetrize(across @ self._sampling @ across.T))
+        surely = error.sampling if isinstance(error, ShrunkCovariance) else np.zeros_like(root)
+        noise = self._variance * root @ root + by_score @ design @ by_score.T
+        covariance = root @ error.safe(1.0) @ root + by_score @ design @ by_score.T
+        return Ellipsoids(symmetrize(covariance), error, symmetrize(root @ surely @ root), symmetrize(noise))
+
+    def expected(self, lever: FloatArray) -> float:
+        """Return the squared length to expect of the error of a linear function of the step, (k, 2d): no bound."""
+        by_score = lever @ self._inverse
+        known = self._variance * float((by_score**2).sum()) + float(np.trace(by_score @ self._step_design @ by_score.T))
+        return known + max(0.0, float(np.trace(by_score @ self._sampling @ by_score.T)))
+
+    def _error(self, sampling: FloatArray) -> ShrunkCovariance | NoisyCovariance:
+        """Return the law of the error of some coordinates of the score, given the covariance of their sampling."""
+        n, k, known = self.release.n, len(sampling), self._variance
+        most = (2 * self.radius) ** 2 / n
+        enough = n - 2 > k + 1 or float(np.trace(sampling)) <= _LARGEST_SHARE * k * known
+        if n < _FEWEST_UNITS or not enough:
+            return NoisyCovariance((known + most) * np.eye(k), 0.0, math.inf)
+        total = sampling + known * np.eye(k)
+        return ShrunkCovariance(total, known, self._sampling_noise, 1 / (n - 2), most)
+
+    def levers(self, t: FloatArray) -> FloatArray:
+        """Return how the points of the curve at t (k,) move with the step, (k, d, 2d), carried to its base point."""
+        return self.start.derivative(*self._moves, t)
+
+    @cached_property
+    def stillness(self) -> tuple[FloatArray, Ellipsoids]:
+        """What is 0 on average if the mean does not move, (d,), with the law of its error.
+
+        The step would then undo the velocity, and the score less what that explains be explained by the base point:
+        its second half by its first. Nothing is divided by the variance of the covariate.
+        """
+        d, slope = self.dim, self._slope(self.design.drawn)
+        still = -self.start.velocity
+        left = self._score - slope[:, d:] @ still
+        base = np.linalg.pinv(slope[:d, :d], rcond=1e-9)
+        by_score = np.hstack([-slope[d:, :d] @ base, np.eye(d)])
+        step = np.concatenate([base @ left[:d], still])
+        uncertain = np.zeros((2 * d, 2 * d))
+        # The mean of the covariate counts twice where it multiplies the velocity: its noise, squared.
+        uncertain[:d, :d] = base @ self._known[:d, :d] @ base.T + 3 * self.design.noise[0] ** 2 * np.outer(still, still)
+        return by_score @ left, self._law(by_score, self._design_error(step, uncertain))
+
+
+def coarse_of(release: Release) -> Release | None:
+    """Return the coarse regression that a released one starts from; None if it starts from the ball's centre."""
+    if not release.steps:
+        return None
+    found = release.steps[0]
+    if not isinstance(found.value, Ball) or [step.statistic for step in found.steps] != [release.statistic]:
+        raise InvalidArgumentError(
+            "release must be a regression by itself, or one with a radius about a coarse curve as its step, got other "
+            "steps. private_regression makes one."
+        )
+    return found.steps[0]
+
+
+def radius_of(release: Release) -> float:
+    """Return what residuals were clipped to."""
+    return release.ball.radius if coarse_of(release) is None else float(release.steps[0].value.radius)
+
+
+def curve_of(release: Release) -> Geodesic:
+    """Return the curve that a released regression shows, in its ball's frame: a function of the release alone.
+
+    Where numbers fail, which takes a stranger's release, it is the one that stays at the ball's centre. Never raises.
+    """
+    rest = Geodesic.resting(release.ball.frame)
+    with np.errstate(all="ignore"):
+        try:
+            found = CurveFit(release, steady=True).curve
+        except (np.linalg.LinAlgError, DPManifoldError):
+            return rest
+    return found if np.isfinite(found.base).all() and np.isfinite(found.velocity).all() else rest

@@ -142,13 +142,12 @@ def _excess(mean: ReleasedMean, moment: float) -> tuple[float, float]:
     return float(np.trace(effect)), math.sqrt(2 * float((effect * effect.T).sum()))
 
 
-FORMAT = "dpmanifold variance interval 2"
 # Noise on the mean whose effect is larger than this share of the squared radius is cut by clipping: it is only bounded.
 _SMALL_NOISE = 0.25
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class VarianceInterval(FromRelease, format=FORMAT):
+class VarianceInterval(FromRelease, format="dpmanifold variance interval 2"):
     """An interval that holds the population's Fréchet variance with a given confidence, computed from a release.
 
     The population is that of units clipped into the ball.

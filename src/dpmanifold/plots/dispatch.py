@@ -18,10 +18,9 @@ from dpmanifold.inference import ConfidenceRegion
 from dpmanifold.ledger.history import History
 from dpmanifold.plots import canvas
 from dpmanifold.plots.globe import sphere
-from dpmanifold.plots.glyphs import tensors
+from dpmanifold.plots.glyphs import matrix, tensors
 from dpmanifold.plots.landmarks import shape
 from dpmanifold.plots.ledger import history
-from dpmanifold.plots.matrices import matrix
 from dpmanifold.plots.numbers import balls, interval, outlook, table, vector
 from dpmanifold.plots.planes import tangent
 from dpmanifold.plots.planning import plan

@@ -193,7 +193,7 @@ PGA = Query(
     result=PrincipalComponents,
     options=(COMPONENTS_KEPT, LEVEL, REFINE),
     releases=(COMPONENTS.name,),
-    figure="dpmanifold.plots.pga:components",
+    figure="dpmanifold.plots.geodesics:components",
     passes=2.0,
     views=("npy", "picture", "links"),
 )

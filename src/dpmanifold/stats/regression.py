@@ -12,12 +12,10 @@ from dpmanifold import features
 from dpmanifold._check import FloatArray, open_fraction
 from dpmanifold.ball import Ball, require_ball
 from dpmanifold.errors import InvalidArgumentError, Public
-from dpmanifold.features.geodesics import Geodesic
-from dpmanifold.features.marked import MarkedMoments
+from dpmanifold.features.geodesics import Geodesic, MarkedMoments
 from dpmanifold.frechet import UnitPoints
-from dpmanifold.inference.curve_fit import curve_of, radius_of
 from dpmanifold.inference.design import MOMENTS, Range, are_moments, checked_range
-from dpmanifold.inference.regression import GeodesicRegression
+from dpmanifold.inference.regression import GeodesicRegression, curve_of, radius_of
 from dpmanifold.mechanisms import Calibration, Forecast
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise
@@ -343,7 +341,7 @@ REGRESSION_QUERY = Query(
         ),
     ),
     releases=(REGRESSION.name,),
-    figure="dpmanifold.plots.regression:regression",
+    figure="dpmanifold.plots.geodesics:regression",
     views=("npy", "picture"),
     passes=3.0,
 )
