@@ -6,7 +6,7 @@ from unittest import mock
 import numpy as np
 
 from dpmanifold import GDP, SPD, Ball
-from dpmanifold.service import passwords
+from dpmanifold.service import accounts
 from dpmanifold.service.service import Service
 from dpmanifold.service.settings import Settings
 
@@ -24,7 +24,7 @@ def settings_in(folder, **environ):
 
 def service_in(folder, **environ):
     """A service with an account of each role, and another analyst."""
-    with mock.patch.multiple(passwords, ROUNDS=1, MEMORY=8, LANES=1):  # what is tested is not how long hashing takes
+    with mock.patch.multiple(accounts, ROUNDS=1, MEMORY=8, LANES=1):  # what is tested is not how long hashing takes
         service = Service.create(settings_in(folder, **environ))
     for name, role in PEOPLE.items():
         service.accounts.add(name, role, PASSWORD)

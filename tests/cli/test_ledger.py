@@ -10,7 +10,7 @@ import pytest
 
 import dpmanifold as dpm
 from cli.shared import tensors
-from dpmanifold.cli.endings import Terminated
+from dpmanifold.cli.failures import Terminated
 from dpmanifold.ledger.settling import Settling
 
 pytestmark = pytest.mark.security

@@ -4,7 +4,7 @@ import datetime
 
 import pytest
 
-from dpmanifold.service import passwords, tables
+from dpmanifold.service import tables
 from dpmanifold.service.accounts import Accounts
 from dpmanifold.service.database import Database
 from ledger.conftest import ENGINES, running_cluster, tmp_path, tmp_path_factory
@@ -19,7 +19,7 @@ PASSWORD = "correct horse battery staple"
 def _quick_passwords(monkeypatch):
     """Hash with little work: what is tested is not how long it takes."""
     for name, value in {"ROUNDS": 1, "MEMORY": 8, "LANES": 1}.items():
-        monkeypatch.setattr(passwords, name, value)
+        monkeypatch.setattr(f"dpmanifold.service.accounts.{name}", value)
 
 
 @pytest.fixture(scope="session")

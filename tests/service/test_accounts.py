@@ -9,10 +9,9 @@ import sqlalchemy as sa
 from argon2 import PasswordHasher
 
 from dpmanifold import InvalidArgumentError
-from dpmanifold.service import events, limits, passwords, tables
-from dpmanifold.service.accounts import Accounts, Actor
+from dpmanifold.service import events, limits, tables
+from dpmanifold.service.accounts import AT_ONCE, Accounts, Actor, Passwords
 from dpmanifold.service.errors import Conflict, NotFound, NotSignedIn, ServiceError, TooMany
-from dpmanifold.service.passwords import Passwords
 from service.conftest import PASSWORD, one_engine
 
 pytestmark = pytest.mark.security
@@ -175,7 +174,7 @@ def test_old_passwords_are_not_guessed_by_changing_them(accounts):
 
 @one_engine
 def test_a_hash_of_other_work_is_renewed_when_its_owner_signs_in(accounts, database, monkeypatch):
-    monkeypatch.setattr(passwords, "ROUNDS", 2)
+    monkeypatch.setattr("dpmanifold.service.accounts.ROUNDS", 2)
     later = Accounts(database)
     assert later.signed("ada", PASSWORD, HERE).name == "ada"
     with database.reading() as connection:
@@ -401,12 +400,12 @@ def test_two_are_verified_at_once_and_no_more(accounts, monkeypatch):
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda n: accounts.signed("ada", PASSWORD, f"192.0.2.{n}"), range(4)))
     assert [actor.name for actor in found] == ["ada"] * 4
-    assert most == [passwords.AT_ONCE]
+    assert most == [AT_ONCE]
 
 
 @one_engine
 def test_who_is_not_verified_for_want_of_a_turn_has_not_failed(accounts, database, monkeypatch):
-    monkeypatch.setattr(passwords, "_PATIENCE", 0.05)
+    monkeypatch.setattr("dpmanifold.service.accounts._PATIENCE", 0.05)
     slots = accounts._passwords._slots
     with slots, slots:
         failure = failure_of(accounts, "ada", PASSWORD)

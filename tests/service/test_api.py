@@ -11,10 +11,9 @@ from dpmanifold.errors import InvalidArgumentError, InvalidDataError, LedgerErro
 from dpmanifold.service import limits
 from dpmanifold.service.desk import Desk
 from dpmanifold.service.web import api
-from dpmanifold.service.web.endpoints import ENDPOINTS, SCHEMAS
-from dpmanifold.service.web.openapi import document
+from dpmanifold.service.web.api import ENDPOINTS, SCHEMAS
+from dpmanifold.service.web.openapi import fault, openapi_document
 from dpmanifold.service.web.reading import parsed
-from dpmanifold.service.web.schemas import fault
 from dpmanifold.stats.query import Option
 from service_rooms import desk_of, service_in
 from service_web import REF, SMALL, Rooms, app_of, ask, ask_json, cookie, rejected
@@ -478,7 +477,7 @@ def test_the_document_has_every_route_and_no_other(rooms, app):
 
 
 def test_references_of_the_document_lead_somewhere():
-    said = document("x", ENDPOINTS, SCHEMAS)
+    said = openapi_document("x", ENDPOINTS, SCHEMAS)
     known = {f"#/components/schemas/{name}" for name in said["components"]["schemas"]}
 
     def references(value):
@@ -501,7 +500,7 @@ def test_an_answer_that_differs_from_its_schema_is_noticed(rooms, app):
 
 def test_every_error_is_as_the_document_says(rooms, app):
     schema = {"$ref": "#/components/schemas/Error"}
-    known = document("x", ENDPOINTS, SCHEMAS)["components"]["schemas"]
+    known = openapi_document("x", ENDPOINTS, SCHEMAS)["components"]["schemas"]
     for found in (
         ask_json(app, "GET", "/me"),
         _nothing(app, rooms),

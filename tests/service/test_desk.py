@@ -16,9 +16,8 @@ from dpmanifold.service import tables
 from dpmanifold.service.desk import MOST_UNDER_WAY
 from dpmanifold.service.errors import Conflict, NotFound, TooMany
 from dpmanifold.service.forecasts import GRID, Forecasts
-from dpmanifold.service.ordering import Asking, Ref, asking, catch_up
+from dpmanifold.service.ordering import Asking, Ref, asking, catch_up, duration, lost
 from dpmanifold.service.questions import Question
-from dpmanifold.service.schedule import duration, lost
 from dpmanifold.stats.query import offered as offered_queries
 from dpmanifold.stats.query import query_named
 from service_rooms import BALL, desk_of, furnish, service_in, tensors

@@ -6,16 +6,15 @@ import re
 import pytest
 
 from dpmanifold.service import settings
-from dpmanifold.service.web.api import Api
-from dpmanifold.service.web.endpoints import SCHEMAS
-from dpmanifold.service.web.openapi import document
+from dpmanifold.service.web.api import SCHEMAS, Api
+from dpmanifold.service.web.openapi import openapi_document
 
 pytestmark = pytest.mark.security
 
 DOCS = pathlib.Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "reference" / "service.md").read_text(encoding="utf-8")
 OPERATING = (DOCS / "how-to" / "operate-service.md").read_text(encoding="utf-8")
-DOCUMENT = document("Private statistics", Api("Private statistics").endpoints, SCHEMAS)
+DOCUMENT = openapi_document("Private statistics", Api("Private statistics").endpoints, SCHEMAS)
 ROWS = {}
 for row in re.findall(r"^\| `[A-Z]+ /api/.*$", PAGE, re.MULTILINE):
     request, who, sends, gets = (cell.strip() for cell in row.strip("|").split("|"))

@@ -14,8 +14,10 @@ from starlette.routing import Mount
 
 from dpmanifold.errors import BudgetError, InvalidArgumentError, InvalidDataError, LedgerError, PromiseError
 from dpmanifold.service.errors import Conflict, NotFound, TooMany
-from dpmanifold.service.web import security, server, sessions
+from dpmanifold.service.web import app as server
+from dpmanifold.service.web import security, sessions
 from dpmanifold.service.web.answers import Errors, as_json, document, download, planning, safe_name
+from dpmanifold.service.web.app import server_of
 from dpmanifold.service.web.security import (
     HEADERS,
     POLICY,
@@ -25,7 +27,6 @@ from dpmanifold.service.web.security import (
     SecurityHeaders,
     WholeBody,
 )
-from dpmanifold.service.web.server import server_of
 from dpmanifold.service.web.sessions import COOKIE, START_COOKIE, local_path
 from service_rooms import service_in
 from service_web import HOST, ORIGIN, app_of, ask, ask_json, cookie, rejected, without

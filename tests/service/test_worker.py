@@ -18,8 +18,8 @@ from dpmanifold import GDP
 from dpmanifold.cli.serve_records import read_request
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.service import attempts, beats, canonical, registering, tables
+from dpmanifold.service.ordering import paused_since
 from dpmanifold.service.questions import Question
-from dpmanifold.service.schedule import paused_since
 from dpmanifold.service.worker import Worker
 from dpmanifold.stats.answers import answer_from_bytes
 from service_rooms import desk_of, service_in, tensors

@@ -13,7 +13,7 @@ import pytest
 
 import dpmanifold as dpm
 from dpmanifold import EACH_RECORD, GDP, Ball, Euclidean, Hyperbolic, KendallShapes, PureDP, Sphere, _fallback, data
-from dpmanifold.cli.endings import Terminated
+from dpmanifold.cli.failures import Terminated
 from dpmanifold.engines import ThreadEngine, using
 from dpmanifold.ledger import Ledger
 from dpmanifold.mechanisms import MECHANISMS, attempt, get

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dpmanifold._check import optional_module
-from dpmanifold.cli.endings import held_back
-from dpmanifold.cli.failures import wants_traceback
+from dpmanifold.cli.failures import held_back, wants_traceback
 from dpmanifold.cli.speech import working
 from dpmanifold.engines import using
 from dpmanifold.errors import InvalidArgumentError

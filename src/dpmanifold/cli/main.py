@@ -19,8 +19,7 @@ from dpmanifold.cli import (
     service,
 )
 from dpmanifold.cli.build import command_of, known_queries
-from dpmanifold.cli.endings import Terminated, unwinding
-from dpmanifold.cli.failures import FAULT
+from dpmanifold.cli.failures import FAULT, Terminated, unwinding
 from dpmanifold.cli.speech import CannotPrintError, complain, finish, give_up_stdout, say, use_plain_letters
 
 

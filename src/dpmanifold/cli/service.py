@@ -17,8 +17,7 @@ import typer
 
 from dpmanifold._check import optional_module
 from dpmanifold.cli import options
-from dpmanifold.cli.endings import Terminated
-from dpmanifold.cli.failures import FAULT, PROMISE_IMPOSSIBLE, fail, guarded
+from dpmanifold.cli.failures import FAULT, PROMISE_IMPOSSIBLE, Terminated, fail, guarded
 from dpmanifold.cli.serve_records import read_request
 from dpmanifold.cli.speech import complain, say, say_answer, table_of
 from dpmanifold.errors import InvalidArgumentError
@@ -181,7 +180,7 @@ def _only(part: str, config: pathlib.Path) -> None:
 
 def _run_web(service: Any) -> None:
     from dpmanifold.service import beats
-    from dpmanifold.service.web.server import server_of
+    from dpmanifold.service.web.app import server_of
 
     beats.beat(service.database, beats.WEB)
     beats.keep_beating(service.database, beats.WEB)

@@ -19,10 +19,9 @@ from dpmanifold.ledger.chain import Reader, Writer
 from dpmanifold.ledger.entries import Entry
 from dpmanifold.ledger.migrations import revision_of
 from dpmanifold.ledger.migrations.versions.r0001_entries import POSTGRESQL, SQLITE
-from dpmanifold.storage.database import Database
+from dpmanifold.storage.database import Database, Triggers
 from dpmanifold.storage.forks import Forkable
 from dpmanifold.storage.sqlite import is_busy
-from dpmanifold.storage.triggers import Triggers
 
 T = TypeVar("T")
 

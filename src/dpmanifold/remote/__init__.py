@@ -6,8 +6,7 @@ answer that gets lost on the way is asked for again, and not paid for again.
 """
 
 from dpmanifold.remote.client import Client, connect
-from dpmanifold.remote.pending import Pending, StillPendingError
-from dpmanifold.remote.results import AnswerError
+from dpmanifold.remote.pending import AnswerError, Pending, StillPendingError
 from dpmanifold.remote.transport import RemoteError
 
 __all__ = ["AnswerError", "Client", "Pending", "RemoteError", "StillPendingError", "connect"]

@@ -21,9 +21,8 @@ from dpmanifold.privacy.promises import as_promise
 from dpmanifold.records import array_to_json, ball_from_dict
 from dpmanifold.release import Release
 from dpmanifold.remote.journal import Journal
-from dpmanifold.remote.pending import Pending, naming
+from dpmanifold.remote.pending import AnswerError, Expected, Pending, naming
 from dpmanifold.remote.private_calls import BallGiven, PrivateCalls
-from dpmanifold.remote.results import AnswerError, Expected
 from dpmanifold.remote.tokens import token_for
 from dpmanifold.remote.transport import ConflictError, RemoteError, Transport, checked_url, entry, quoted
 from dpmanifold.stats.means import MEAN_QUERY

@@ -25,10 +25,9 @@ from dpmanifold.report import html_report
 from dpmanifold.service import canonical, tables
 from dpmanifold.service.counter import Punctual
 from dpmanifold.service.errors import NotFound
-from dpmanifold.service.ordering import asked_before, population_named
+from dpmanifold.service.ordering import asked_before, lost, population_named
 from dpmanifold.service.redaction import write_notice
 from dpmanifold.service.registering import folder_of
-from dpmanifold.service.schedule import lost
 from dpmanifold.service.service import Service
 from dpmanifold.stats.answers import answer_from_bytes, answer_to_bytes
 from dpmanifold.stats.curator import Notice

@@ -20,10 +20,9 @@ from dpmanifold.result import Result
 from dpmanifold.service import events, tables
 from dpmanifold.service.credentials import TokenView
 from dpmanifold.service.errors import Conflict, NotFound, TooMany
-from dpmanifold.service.ordering import Asking, Ref, asking, pay, refuse_negligible, terms_of
+from dpmanifold.service.ordering import Asking, Ref, asking, free_from, pay, refuse_negligible, refuse_paused, terms_of
 from dpmanifold.service.person import ANALYST, LIGHT, NOTHING, state_of
 from dpmanifold.service.questions import Question
-from dpmanifold.service.schedule import free_from, refuse_paused
 from dpmanifold.service.stewardship import Stewardship
 from dpmanifold.service.views import Curve, DataSetView, HistoryView, LineView, PriceView, ReleaseView
 from dpmanifold.stats.answers import answer_from_bytes

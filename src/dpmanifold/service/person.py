@@ -18,9 +18,8 @@ from dpmanifold.service import tables
 from dpmanifold.service.accounts import Actor
 from dpmanifold.service.errors import NotFound
 from dpmanifold.service.kept import Kept
-from dpmanifold.service.ordering import Ref, data_set, population_named, terms_of
+from dpmanifold.service.ordering import Ref, data_set, duration, is_paused, population_named, terms_of
 from dpmanifold.service.questions import promise_from_json
-from dpmanifold.service.schedule import duration, is_paused
 from dpmanifold.service.service import Service
 from dpmanifold.service.views import DataSetView, ReleaseView
 from dpmanifold.stats.means import MEAN_QUERY

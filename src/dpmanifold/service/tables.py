@@ -25,7 +25,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-from dpmanifold.storage.triggers import Triggers
+from dpmanifold.storage.database import Triggers
 
 VERSION = 1
 """Of these tables; :meth:`Database.prepare` refuses those of another version."""

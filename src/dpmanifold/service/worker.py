@@ -18,12 +18,11 @@ from sqlalchemy import Row, and_, or_, select
 
 from dpmanifold.errors import InvalidArgumentError, Message, Public
 from dpmanifold.service import attempts, beats, registering, tables
-from dpmanifold.service.children import Child, Work, fork
 from dpmanifold.service.errors import NotFound
 from dpmanifold.service.logs import log
-from dpmanifold.service.ordering import asked_before, catch_up
+from dpmanifold.service.ordering import asked_before, catch_up, lost, paused_since, schedule
+from dpmanifold.service.processes import Child, Work, fork
 from dpmanifold.service.registering import Reader
-from dpmanifold.service.schedule import lost, paused_since, schedule
 from dpmanifold.service.service import Service
 
 if os.name == "posix":

@@ -1,14 +1,178 @@
-"""What programs can ask, as a table of endpoints: routes are made from it, and so is the OpenAPI document."""
+"""What programs can ask, as a table of endpoints: routes are made from it, and so is the OpenAPI document.
+
+Schemas of views follow from their fields, and requests are held to theirs. They are a part of JSON Schema, as much as
+there is use for: type, enum, properties, required, additionalProperties, items, minimum, maximum, minLength, maxLength,
+anyOf and references to the schemas of a document.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import re
+import types
+import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, final
 
+from dpmanifold._check import shown
 from dpmanifold._version import __version__
-from dpmanifold.service.web.schemas import Schema, record, reference, text
+
+Schema = dict[str, Any]
+REFERENCE = "#/components/schemas/"
+_PLAIN: dict[Any, Schema] = {
+    str: {"type": "string"},
+    int: {"type": "integer"},
+    float: {"type": "number"},
+    bool: {"type": "boolean"},
+    types.NoneType: {"type": "null"},
+    Any: {},
+}
+_TYPES: dict[str, Any] = {
+    "string": str, "integer": int, "number": (int, float), "boolean": bool, "null": types.NoneType, "array": list,
+    "object": dict,
+}  # fmt: skip
+_WORDS = {
+    "string": "text", "integer": "a whole number", "number": "a number", "boolean": "true or false", "null": "null",
+    "array": "a list", "object": "an object",
+}  # fmt: skip
+
+
+def text(longest: int = 1000, **more: Any) -> Schema:
+    """Return the schema of a text."""
+    return {"type": "string", "maxLength": longest, **more}
+
+
+def record(required: Mapping[str, Schema], optional: Mapping[str, Schema] | None = None) -> Schema:
+    """Return the schema of an object that has these entries, may have those, and no others."""
+    return {
+        "type": "object",
+        "properties": {**required, **(optional or {})},
+        "required": list(required),
+        "additionalProperties": False,
+    }
+
+
+def list_of(name: str, view: type) -> Schema:
+    """Return the schema of an answer that is a list of views, under a name."""
+    return record({name: {"type": "array", "items": reference(view.__name__)}})
+
+
+def reference(name: str) -> Schema:
+    """Return a reference to a schema of the document."""
+    return {"$ref": f"{REFERENCE}{name}"}
+
+
+def schemas_of(views: Iterable[type]) -> dict[str, Schema]:
+    """Return the schemas of views and of the views inside them, by name.
+
+    Examples
+    --------
+    >>> from dpmanifold.service.views import EventView
+    >>> schemas_of([EventView])["EventView"]["properties"]["seq"]
+    {'type': 'integer'}
+    """
+    found: dict[str, Schema] = {}
+    for view in views:
+        hints = typing.get_type_hints(view)
+        names = [field.name for field in dataclasses.fields(view)]
+        found[view.__name__] = record({name: _schema_of_hint(hints[name], found) for name in names})
+    return found
+
+
+def _schema_of_hint(hint: Any, found: dict[str, Schema]) -> Schema:
+    if hint in _PLAIN:
+        return dict(_PLAIN[hint])
+    if dataclasses.is_dataclass(hint):
+        name = typing.cast(type, hint).__name__
+        if name not in found:
+            found.update(schemas_of([typing.cast(type, hint)]))
+        return reference(name)
+    origin, inside = typing.get_origin(hint), typing.get_args(hint)
+    if origin is list:
+        return {"type": "array", "items": _schema_of_hint(inside[0], found)}
+    if origin is dict:
+        return {"type": "object"}
+    if origin in (typing.Union, types.UnionType):
+        return {"anyOf": [_schema_of_hint(one, found) for one in inside]}
+    raise TypeError(f"a view has a field of type {hint}, which JSON does not know")
+
+
+def fault(value: Any, schema: Schema, known: Mapping[str, Schema], name: str = "the body") -> str | None:
+    """Return what is wrong with a value, in words; None where it is as the schema says.
+
+    Parameters
+    ----------
+    value : as JSON gives it
+    schema : that it is held to
+    known : the schemas that references name
+    name : of the value, for the words
+
+    Examples
+    --------
+    >>> fault({"key": 3}, record({"key": text()}), {})
+    'key must be text, got 3.'
+    """
+    if "$ref" in schema:
+        return fault(value, known[schema["$ref"].removeprefix(REFERENCE)], known, name)
+    if "anyOf" in schema:
+        faults = [fault(value, one, known, name) for one in schema["anyOf"]]
+        return None if None in faults else faults[0]
+    wanted = schema.get("type", [])
+    kinds = [wanted] if isinstance(wanted, str) else list(wanted)
+    if kinds and not any(_is_of(value, kind) for kind in kinds):
+        return f"{name} must be {' or '.join(_WORDS[kind] for kind in kinds)}, got {shown(value)}."
+    if "enum" in schema and value not in schema["enum"]:
+        return f"{name} must be one of {', '.join(map(str, schema['enum']))}, got {shown(value)}."
+    if isinstance(value, str):
+        return _fault_of_length(value, schema, name)
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return _fault_of_size(value, schema, name)
+    if isinstance(value, list) and "items" in schema:
+        return _first(fault(one, schema["items"], known, f"{name}[{index}]") for index, one in enumerate(value))
+    if isinstance(value, dict):
+        return _fault_of_entries(value, schema, known, name)
+    return None
+
+
+def _is_of(value: Any, kind: str) -> bool:
+    return kind == "boolean" if isinstance(value, bool) else isinstance(value, _TYPES[kind])
+
+
+def _fault_of_length(value: str, schema: Schema, name: str) -> str | None:
+    least, most = schema.get("minLength", 0), schema.get("maxLength")
+    if len(value) < least or (most is not None and len(value) > most):
+        return f"{name} must have {least} to {most} characters, got {len(value)}."
+    return None
+
+
+def _fault_of_size(value: float, schema: Schema, name: str) -> str | None:
+    if "minimum" in schema and value < schema["minimum"]:
+        return f"{name} must be at least {schema['minimum']}, got {value}."
+    if "maximum" in schema and value > schema["maximum"]:
+        return f"{name} must be at most {schema['maximum']}, got {value}."
+    return None
+
+
+def _fault_of_entries(value: dict[str, Any], schema: Schema, known: Mapping[str, Schema], name: str) -> str | None:
+    entries = schema.get("properties", {})
+    missing = [key for key in schema.get("required", []) if key not in value]
+    if missing:
+        return f"{name} needs {', '.join(missing)}."
+    unknown = [key for key in value if key not in entries]
+    more = schema.get("additionalProperties", True)
+    if unknown and more is False:
+        return f"{name} takes {', '.join(entries) or 'nothing'}, got {shown(unknown[0][:100])} as well."
+    inner = "" if name == "the body" else f"{name}."
+    return _first(
+        fault(one, entries.get(key, more if isinstance(more, dict) else {}), known, f"{inner}{key}")
+        for key, one in value.items()
+    )
+
+
+def _first(faults: Iterable[str | None]) -> str | None:
+    return next((one for one in faults if one is not None), None)
+
 
 ROOT = "/api/v1"
 JSON = "application/json"
@@ -77,7 +241,7 @@ class Endpoint:
         return found if all(found.values()) else None
 
 
-def document(title: str, endpoints: Iterable[Endpoint], schemas: Mapping[str, Schema]) -> dict[str, Any]:
+def openapi_document(title: str, endpoints: Iterable[Endpoint], schemas: Mapping[str, Schema]) -> dict[str, Any]:
     """Return the OpenAPI document of endpoints.
 
     Parameters

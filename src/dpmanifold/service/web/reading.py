@@ -13,7 +13,7 @@ from starlette.requests import Request
 
 from dpmanifold.errors import InvalidDataError
 from dpmanifold.service.errors import ServiceError
-from dpmanifold.service.web.schemas import Schema, fault
+from dpmanifold.service.web.openapi import Schema, fault
 from dpmanifold.service.web.security import WrongType, body_of, content_type
 
 DEEPEST = 16
