@@ -455,3 +455,14 @@ def test_what_is_wrong_with_many_floats_is_said_of_all_of_them():
     refused(ids, n=len(ids), says=["missing id at index 0 (and 1 more)"])
     ids[0] = 0.5
     refused(ids, n=len(ids), says=["missing id at index 149999"])
+
+
+@pytest.mark.parametrize(
+    "ids", [["ann", None, "bob"], ["ann", "bob ", "bob"], ["ann", 7, "bob"], np.array([1.0, 0.5, 2.0])]
+)
+def test_what_is_wrong_is_said_once(ids):
+    """A traceback has one error, and none about parts that nobody has made."""
+    with pytest.raises(InvalidArgumentError) as caught:
+        unit_ids(ids, 3)
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None or caught.value.__suppress_context__

@@ -236,16 +236,24 @@ def unit_ids(units: object, n: int, name: str = "units") -> UnitIds:
     try:
         for start in range(0, n, size):
             group[start : start + size] = merged.add(ids[start : start + size], first=start)
-    except InvalidArgumentError:
-        if not isinstance(ids, np.ndarray) or ids.dtype.kind in "OUST":
-            refuse_faults(list(ids) if isinstance(ids, list) else ids.tolist(), name)  # of all of them, by their places
-        elif ids.dtype.kind == "f":
-            whole_array(ids, name)  # likewise
-        raise
+    except InvalidArgumentError as problem:
+        raise (_fault_of_all(ids, name) or problem) from None
     found = merged.sorted()
     for part in parts:
         group[part] = found.group[group[part]]
     return UnitIds(group, found.found)
+
+
+def _fault_of_all(ids: list[Any] | Array, name: str) -> InvalidArgumentError | None:
+    """Return what is wrong with ids by their places among all of them; None where nothing is but in a part."""
+    try:
+        if isinstance(ids, np.ndarray) and ids.dtype.kind == "f":
+            whole_array(ids, name)
+        elif not isinstance(ids, np.ndarray) or ids.dtype.kind in "OUST":
+            refuse_faults(list(ids) if isinstance(ids, list) else ids.tolist(), name)
+    except InvalidArgumentError as problem:
+        return problem
+    return None
 
 
 def _by_table(ids: Array, low: int, high: int, group: Array, parts: Sequence[slice]) -> UnitIds:
