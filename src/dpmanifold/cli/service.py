@@ -21,6 +21,7 @@ from dpmanifold.cli.failures import FAULT, PROMISE_IMPOSSIBLE, Terminated, fail,
 from dpmanifold.cli.serve_records import read_request
 from dpmanifold.cli.speech import complain, say, say_answer, table_of
 from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.service.settings import UNIX, Settings
 
 if TYPE_CHECKING:
     from dpmanifold.service.accounts import Accounts
@@ -117,7 +118,6 @@ def _demo(folder: pathlib.Path | None, port: int | None, open_page: bool) -> Non
 
 def _init(config: pathlib.Path) -> None:
     from dpmanifold.service.service import Service
-    from dpmanifold.service.settings import Settings
 
     if not config.exists():
         Settings.write_example(config)
@@ -144,7 +144,6 @@ def _share(*paths: str | pathlib.Path) -> None:
 
 def _check(config: pathlib.Path) -> None:
     from dpmanifold.service.checks import FAIL, findings
-    from dpmanifold.service.settings import Settings
 
     try:
         settings = Settings.read(config)
@@ -166,7 +165,6 @@ def _only(part: str, config: pathlib.Path) -> None:
         # Begin anew where libraries may have started threads: this process is to fork.
         os.execve(sys.executable, command(WORKER, config), {**os.environ, **ONE_THREAD})
     from dpmanifold.service.service import Service
-    from dpmanifold.service.settings import Settings
 
     os.umask(0o007)  # files of the service are for its users
     with Service(Settings.read(config)) as service:
@@ -193,7 +191,6 @@ def _run_web(service: Any) -> None:
 
 def _both(config: pathlib.Path, open_page: bool) -> None:
     from dpmanifold.service.processes import SAME_USER, Processes
-    from dpmanifold.service.settings import Settings
 
     settings = Settings.read(config)
     if _answers(settings):  # whose password pages people would fill in
@@ -212,8 +209,6 @@ def _both(config: pathlib.Path, open_page: bool) -> None:
 
 def _answers(settings: Any) -> bool:
     """Return whether somebody listens where the web process is to."""
-    from dpmanifold.service.settings import UNIX
-
     local = settings.host.startswith(UNIX)
     family = socket.AF_UNIX if local else socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 from dpmanifold._check import shown
 from dpmanifold.ball import Ball
@@ -32,9 +32,6 @@ from dpmanifold.privacy.accounts import Mark, checked_text
 from dpmanifold.privacy.amounts import as_promise_down, as_promise_up, cost_of, fits, left_of
 from dpmanifold.privacy.promises import as_promise
 from dpmanifold.stats.curator import Curator
-
-if TYPE_CHECKING:
-    pass
 
 # A population's unit is who is protected. A release about single records protects a participant only if no participant
 # has two of them, and a table of records without ids does not show that: somebody has to say so. Either the

@@ -23,9 +23,8 @@ from dpmanifold import plots
 from dpmanifold.errors import InvalidArgumentError, LedgerError, ReleaseLostError
 from dpmanifold.report import html_report
 from dpmanifold.service import canonical, tables
-from dpmanifold.service.counter import Punctual
 from dpmanifold.service.errors import NotFound
-from dpmanifold.service.ordering import asked_before, lost, population_named
+from dpmanifold.service.ordering import Punctual, asked_before, lost, population_named
 from dpmanifold.service.redaction import write_notice
 from dpmanifold.service.registering import folder_of
 from dpmanifold.service.service import Service
