@@ -14,9 +14,9 @@ from levels import LEVELS, JointData, excess_misses, excess_rejections
 from scipy import stats
 
 import dpmanifold as dpm
-from dpmanifold.inference import joint, shrunk
+from dpmanifold.inference import hotelling, joint
+from dpmanifold.inference.hotelling import ShrunkCovariance, freed
 from dpmanifold.inference.joint import JointEstimate, combined
-from dpmanifold.inference.shrunk import ShrunkCovariance, freed
 from dpmanifold.stats.outlook import plan
 from dpmanifold_papers.coverage import in_ball, region_about_a_mean
 
@@ -26,7 +26,7 @@ EACH = {"units": dpm.EACH_RECORD}
 
 def as_released(values, noise, per_degree):
     """Wrong variant: eigenvalues as they come, and a chi-square."""
-    return shrunk.Spectrum(np.maximum(values, 1.0), np.maximum(values - 1, 0.0), 1.0, math.inf)
+    return hotelling.Spectrum(np.maximum(values, 1.0), np.maximum(values - 1, 0.0), 1.0, math.inf)
 
 
 def no_freedom(values, noise, per_degree):
@@ -53,7 +53,7 @@ def test_regions_hold_their_levels_and_wrong_variants_do_not(monkeypatch):
     right = excess_misses(JointData(6, 10.0, 0.25, 1), LEVELS, 60)
     assert (right < WITHIN).all()
     for wrong in (as_released, no_freedom):
-        monkeypatch.setattr(shrunk, "freed", wrong)
+        monkeypatch.setattr(hotelling, "freed", wrong)
         found = excess_misses(JointData(6, 10.0, 0.25, 1), (0.99,), 60)[0]
         print(f"{wrong.__name__}: {found:.2f}")
         assert found > WITHIN
@@ -93,7 +93,7 @@ def test_coverage_of_uneven_data(monkeypatch):
         found = covers(d, 100, mu, 300)
         print(f"d = {d}, mu = {mu}: {found:.3f}")
         assert 0.925 <= found <= 0.997
-    monkeypatch.setattr(shrunk, "freed", as_released)
+    monkeypatch.setattr(hotelling, "freed", as_released)
     assert covers(15, 100, 3.0, 60) < 0.75
 
 

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from dpmanifold._check import shown
 from dpmanifold.audit.findings import Audit
-from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.plots import canvas
 from dpmanifold.plots.canvas import ball_line, mark_of_ball, promise_text
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-
-def picture(result: Audit) -> Figure:
+def picture(result: Audit) -> canvas.Figure:
     """Draw an audit: bars are what was shown with confidence, dots what was seen, the line what is allowed.
 
     Parameters
@@ -32,10 +24,7 @@ def picture(result: Audit) -> Figure:
     >>> figure.axes[0].get_xlabel()
     'shown, as a multiple of what the promise allows'
     """
-    if not isinstance(result, Audit):
-        raise InvalidArgumentError(
-            f"picture draws an Audit, got {shown(result)}. Make one with audit_mean(n, ball, privacy)."
-        )
+    canvas.require(result, Audit, "picture draws an Audit", "Make one with audit_mean(n, ball, privacy).")
     footer = [
         f"{promise_text(result.privacy)} for each of {result.n:,} units. "
         f"Mechanism: {result.mechanism}, {result.arithmetic}. "
@@ -49,7 +38,7 @@ def picture(result: Audit) -> Figure:
     return canvas.keyed(figure, axes)
 
 
-def _bars(axes: Axes, result: Audit) -> None:
+def _bars(axes: canvas.Axes, result: Audit) -> None:
     shares = []
     for row, finding in enumerate(result.findings):
         lower, seen = finding.lower / finding.allowed, finding.estimate / finding.allowed

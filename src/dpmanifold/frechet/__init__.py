@@ -6,7 +6,6 @@ first, and where they do not end in time, a descent with a proven iteration cap.
 the tolerance, and must show neither the residual nor the number of iterations.
 """
 
-from dpmanifold.frechet.medians import FrechetMedian, median
 from dpmanifold.frechet.pieces import MadeOf, made_of
 from dpmanifold.frechet.points import InClass, LabelledPoints, UnitPoints, made_by_class, made_from
 from dpmanifold.frechet.reading import Reading
@@ -14,7 +13,9 @@ from dpmanifold.frechet.records import Records
 from dpmanifold.frechet.solver import safe_step_and_cap
 from dpmanifold.frechet.statistics import (
     FrechetMean,
+    FrechetMedian,
     mean,
+    median,
     unit_means,
     unit_points,
     variance,

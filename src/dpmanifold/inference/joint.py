@@ -25,8 +25,7 @@ from dpmanifold._check import Array, FloatArray
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.features import WEIGHT, JointMoments
 from dpmanifold.inference.estimate import FRECHET, STANDS_OUT, TANGENT, Estimate, ReleasedMean, features_of
-from dpmanifold.inference.hotelling import NoisyCovariance
-from dpmanifold.inference.shrunk import ShrunkCovariance
+from dpmanifold.inference.hotelling import NoisyCovariance, ShrunkCovariance
 from dpmanifold.linalg import from_vecd, symmetrize
 from dpmanifold.manifolds.base import shorten
 from dpmanifold.release import Release

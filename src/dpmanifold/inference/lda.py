@@ -19,8 +19,8 @@ from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.facts import all_told
 from dpmanifold.features import COUNT_WEIGHT, WEIGHT, ClassMoments, coordinates
 from dpmanifold.inference.estimate import features_of
+from dpmanifold.inference.hotelling import denoised
 from dpmanifold.inference.records import FromRelease, Parts
-from dpmanifold.inference.shrunk import denoised
 from dpmanifold.linalg import from_vecd, symmetrize
 from dpmanifold.manifolds.vectors import shorten
 from dpmanifold.release import Release

@@ -21,9 +21,8 @@ from dpmanifold.facts import all_told, array_text, told
 from dpmanifold.features.geodesics import ROOT3, Geodesic, MarkedMoments
 from dpmanifold.inference.design import Design, as_marks, checked_range
 from dpmanifold.inference.estimate import features_of
-from dpmanifold.inference.hotelling import NoisyCovariance, squared_length
+from dpmanifold.inference.hotelling import NoisyCovariance, ShrunkCovariance, squared_length
 from dpmanifold.inference.records import FromRelease, Parts
-from dpmanifold.inference.shrunk import ShrunkCovariance
 from dpmanifold.linalg import from_vecd, symmetrize
 from dpmanifold.manifolds.vectors import shorten
 from dpmanifold.privacy import cautions

@@ -18,9 +18,8 @@ from scipy import special
 
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.inference.estimate import Estimate
-from dpmanifold.inference.hotelling import MANY, NoisyCovariance, degrees_of_freedom
+from dpmanifold.inference.hotelling import MANY, NoisyCovariance, ShrunkCovariance, degrees_of_freedom, free_of
 from dpmanifold.inference.joint import JointEstimate, combined
-from dpmanifold.inference.shrunk import ShrunkCovariance, free_of
 from dpmanifold.linalg import symmetrize
 
 # Below this many degrees of freedom an F variable has no variance, by which it is fitted.
