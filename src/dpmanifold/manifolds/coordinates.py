@@ -36,7 +36,8 @@ class Coordinates:
 
     Examples
     --------
-    >>> LONLAT.columns[0], LONLAT.axes, LONLAT.unit
+    >>> lonlat = ON_SPHERES["lonlat"]
+    >>> lonlat.columns[0], lonlat.axes, lonlat.unit
     (('lon', 'lat'), ('longitude', 'latitude'), 'degrees')
     """
 
@@ -52,7 +53,7 @@ class Coordinates:
     def told(self, row: Array) -> str:
         """Return one row in words.
 
-        >>> LONLAT.told(np.array([12.25, -3.5]))
+        >>> ON_SPHERES["lonlat"].told(np.array([12.25, -3.5]))
         'longitude 12.25, latitude -3.5 degrees'
         """
         digits = 8 if self.unit == RADIANS else 6
@@ -165,15 +166,16 @@ def _strike_dip() -> Coordinates:
     return Coordinates(read, (("strike", "dip"),), write, ("strike", "dip"), DEGREES, 2, limits)
 
 
-_LONLAT_COLUMNS = (("lon", "lat"), ("long", "lat"), ("longitude", "latitude"))
-_DECINC_COLUMNS = (("dec", "inc"), ("declination", "inclination"))
-LONLAT = _geographic(DEGREES, ("longitude", "latitude"), _LONLAT_COLUMNS)
-LONLAT_RADIANS = _geographic(RADIANS, ("longitude", "latitude"), ())
-DECINC = _geographic(DEGREES, ("declination", "inclination"), _DECINC_COLUMNS, from_zero=True)
-DECINC_RADIANS = _geographic(RADIANS, ("declination", "inclination"), (), from_zero=True)
-COLATLON = _colatitude(DEGREES, (("colat", "lon"), ("colatitude", "longitude")))
-COLATLON_RADIANS = _colatitude(RADIANS, ())
-STRIKEDIP = _strike_dip()
+_LONLAT, _DECINC = ("longitude", "latitude"), ("declination", "inclination")
+ON_SPHERES = {
+    "lonlat": _geographic(DEGREES, _LONLAT, (("lon", "lat"), ("long", "lat"), _LONLAT)),
+    "decinc": _geographic(DEGREES, _DECINC, (("dec", "inc"), _DECINC), from_zero=True),
+    "colatlon": _colatitude(DEGREES, (("colat", "lon"), ("colatitude", "longitude"))),
+    "strikedip": _strike_dip(),
+    "lonlat-radians": _geographic(RADIANS, _LONLAT, ()),
+    "decinc-radians": _geographic(RADIANS, _DECINC, (), from_zero=True),
+    "colatlon-radians": _colatitude(RADIANS, ()),
+}
 
 
 # ---------------------------------------------------------------- hyperbolic space
@@ -244,17 +246,13 @@ def _to_polar(points: FloatArray) -> FloatArray:
 
 _OUTSIDE = "outside the unit ball, or not finite"
 _BELOW = "not above 0 in the last column, or not finite"
-POINCARE = Coordinates(_from_poincare, write=_to_poincare, limits=_OUTSIDE)
-KLEIN = Coordinates(_from_klein, write=_to_klein, limits=_OUTSIDE)
-HALFSPACE = Coordinates(_from_half_space, write=_to_half_space, limits=_BELOW)
-HALFPLANE = Coordinates(_from_half_plane, write=_to_half_space, axes=("x", "y"), dim=2, limits=_BELOW)
-POLAR = Coordinates(
-    _from_polar, write=_to_polar, axes=("distance", "angle"), unit=RADIANS, dim=2,
-    limits="a distance below 0, or not finite",
-)  # fmt: skip
-
-ON_SPHERES = {
-    "lonlat": LONLAT, "decinc": DECINC, "colatlon": COLATLON, "strikedip": STRIKEDIP,
-    "lonlat-radians": LONLAT_RADIANS, "decinc-radians": DECINC_RADIANS, "colatlon-radians": COLATLON_RADIANS,
+ON_HYPERBOLOIDS = {
+    "poincare": Coordinates(_from_poincare, write=_to_poincare, limits=_OUTSIDE),
+    "klein": Coordinates(_from_klein, write=_to_klein, limits=_OUTSIDE),
+    "halfspace": Coordinates(_from_half_space, write=_to_half_space, limits=_BELOW),
+    "halfplane": Coordinates(_from_half_plane, write=_to_half_space, axes=("x", "y"), dim=2, limits=_BELOW),
+    "polar": Coordinates(
+        _from_polar, write=_to_polar, axes=("distance", "angle"), unit=RADIANS, dim=2,
+        limits="a distance below 0, or not finite",
+    ),
 }  # fmt: skip
-ON_HYPERBOLOIDS = {"poincare": POINCARE, "klein": KLEIN, "halfspace": HALFSPACE, "halfplane": HALFPLANE, "polar": POLAR}

@@ -161,17 +161,17 @@ class StoredNumbers(ABC):
 
     size: int
 
-    @abstractmethod
     def refusal(self, center: Array) -> str | None:
-        """Return why the baselines cannot be used in a ball about this centre, or None."""
+        """Return why the baselines cannot be used in a ball about this centre, or None: by default any will do."""
+        return None
 
     @abstractmethod
     def stretch(self, radius: float) -> float:
         """Bound how far numbers move, in terms of the distance that their points move, in a ball about the origin."""
 
-    @abstractmethod
     def from_frame(self, point: Array) -> Array:
-        """Return the numbers of a point of a ball's frame, about the space's origin."""
+        """Return the numbers of a point of a ball's frame, about the space's origin: by default its entries."""
+        return point
 
     @abstractmethod
     def with_noise(self, stored: Array, noise: FloatArray) -> Array:

@@ -424,10 +424,7 @@ class ShapeEmbedding(Embedding):
         # The two largest eigenvalues of an average are at least this far apart; without a bound on the whole space.
         self._gap = max(0.0, math.cos(2 * self.reach))
         self._one = (4 * self.rows + 40) * EPS  # what rounding does to one record's matrix
-        steps = np.arange(1, self.rows)
-        contrasts = np.tril(np.ones((self.rows - 1, self.rows)))
-        contrasts[steps - 1, steps] = -steps
-        self._contrasts = contrasts / np.sqrt(steps * (steps + 1))[:, None]
+        self._contrasts = helmert_rows(self.rows)
         self._above = np.triu_indices(self.rows, 1)
 
     def images(self, points: Array) -> FloatArray:

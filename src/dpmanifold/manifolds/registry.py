@@ -1,6 +1,6 @@
 """The spaces by name: what JSON calls them, and how the command line spells them.
 
-A space is registered under the name of its class, by one line here, by `SPACES.register` in a script, or by an entry
+A space is registered under the name of its class, by its class below, by `SPACES.register` in a script, or by an entry
 point `dpmanifold.spaces` of another distribution. Its text is `repr(space)`: the name and the arguments. It is read
 back by name and literal arguments alone; nothing is evaluated.
 """
@@ -54,12 +54,8 @@ class _Spaces(Registry[type[Manifold]]):
 SPACES = _Spaces("space", "dpmanifold.spaces")
 """All classes of spaces by name, those of other distributions last."""
 
-SPACES.register("Euclidean", Euclidean)
-SPACES.register("Sphere", Sphere)
-SPACES.register("Hyperbolic", Hyperbolic)
-SPACES.register("KendallShapes", KendallShapes)
-SPACES.register("SPD", SPD)
-SPACES.register("Product", Product)
+for _space in (Euclidean, Sphere, Hyperbolic, KendallShapes, SPD, Product):
+    SPACES.register(_space.__name__, _space)
 
 
 def space_from_text(text: Any) -> Manifold:

@@ -6,10 +6,7 @@ by itself, so there is no solver and no curvature in their sensitivity, and the 
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
-
-import numpy as np
 
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
@@ -17,10 +14,9 @@ from dpmanifold.frechet import UnitPoints
 from dpmanifold.manifolds.embedding import Embedding, TangentMap, VectorMap
 from dpmanifold.mechanisms.base import Calibration, Forecast, Law
 from dpmanifold.mechanisms.forecasts import CellForecast, carried_over
-from dpmanifold.mechanisms.shared import LaplaceNoise, VectorMechanism
+from dpmanifold.mechanisms.shared import LaplaceNoise, PlacedLaw, VectorMechanism
 from dpmanifold.noise import RadialLaw
-from dpmanifold.noise.distance import DistanceLaw, flat_law
-from dpmanifold.noise.source import Rng, Size, as_shape, as_source
+from dpmanifold.noise.distance import flat_law
 from dpmanifold.privacy import ApproxDP, Promise, PureDP
 from dpmanifold.privacy.calibrate import gaussian_scale
 from dpmanifold.sensitivity import Sensitivity, of_extrinsic_mean, of_tangent_mean
@@ -68,8 +64,9 @@ class _Average(LaplaceNoise, VectorMechanism):
 
     def law(self, ball: Ball, calibration: Calibration, mean: Array, points: UnitPoints) -> Law:
         """Return the law of the noisy average as a point."""
-        noise = flat_law(self.noise, self.size(ball), calibration.scale)
-        return _PlacedLaw(self._map(ball), self.hidden(ball, mean, points), noise)
+        vectors, hidden = self._map(ball), self.hidden(ball, mean, points)
+        noise = flat_law(self.noise, vectors.size, calibration.scale)
+        return PlacedLaw(noise, lambda z: vectors.place(hidden + z))
 
     def vector(self, ball: Ball, mean: Array, points: UnitPoints) -> FloatArray:
         """Return the average of the units' vectors; the Fréchet mean is not looked at."""
@@ -87,19 +84,6 @@ class _Average(LaplaceNoise, VectorMechanism):
     def place(self, ball: Ball, numbers: FloatArray) -> Array:
         """Return the point that a noisy average stands for."""
         return self._map(ball).place(numbers)
-
-
-class _PlacedLaw:
-    """A vector plus noise, as a point of the frame."""
-
-    def __init__(self, vectors: VectorMap, vector: FloatArray, noise: DistanceLaw) -> None:
-        self._map, self._vector, self._noise = vectors, vector, noise
-
-    def sample(self, size: Size | None = None, rng: Rng = None) -> Array:
-        """Draw points, or one point."""
-        shape = () if size is None else as_shape(size)
-        z, _ = self._noise.sample_coords(math.prod(shape), as_source(rng))
-        return self._map.place(np.reshape(self._vector + z, (*shape, self._map.size)))
 
 
 class TangentMean(_Average):

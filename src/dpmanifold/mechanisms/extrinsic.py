@@ -6,15 +6,13 @@ eigenvalues, a noisy direction has another length. They are never chosen by "aut
 
 from __future__ import annotations
 
-import math
-
 from dpmanifold._check import Array
 from dpmanifold.ball import Ball
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.manifolds.facts import StoredNumbers
 from dpmanifold.mechanisms.base import ROUND_UP, Calibration, Forecast, Law, Mechanism, pure_epsilon
+from dpmanifold.mechanisms.shared import PlacedLaw
 from dpmanifold.noise.distance import DistanceLaw, flat_law
-from dpmanifold.noise.source import Rng, Size, as_shape, as_source
 from dpmanifold.privacy import Promise, PureDP
 from dpmanifold.privacy.calibrate import gaussian_scale, laplace_scale
 from dpmanifold.sensitivity import Sensitivity, of_mean
@@ -55,26 +53,14 @@ class ExtrinsicMechanism(Mechanism):
 
     def law(self, ball: Ball, calibration: Calibration, mean: Array, points: UnitPoints) -> Law:
         """Return the noisy numbers' law, in the surrounding space of the frame."""
-        return _StoredLaw(_stored(ball), mean, self._law(_stored(ball).size, calibration.scale))
+        numbers = _stored(ball)
+        stored = numbers.from_frame(mean)
+        return PlacedLaw(self._law(numbers.size, calibration.scale), lambda z: numbers.with_noise(stored, z))
 
 
 def _stored(ball: Ball) -> StoredNumbers:
     assert ball.space.stored is not None  # or the mechanism had refused
     return ball.space.stored
-
-
-class _StoredLaw:
-    """The numbers a point of the frame is stored as, plus noise."""
-
-    def __init__(self, numbers: StoredNumbers, mean: Array, noise: DistanceLaw) -> None:
-        self._numbers, self._noise = numbers, noise
-        self._stored = numbers.from_frame(mean)
-
-    def sample(self, size: Size | None = None, rng: Rng = None) -> Array:
-        """Draw arrays of stored numbers; they need not be points."""
-        shape = () if size is None else as_shape(size)
-        noise, _ = self._noise.sample_coords(math.prod(shape), as_source(rng))
-        return self._numbers.with_noise(self._stored, noise).reshape(*shape, *self._stored.shape)
 
 
 class ExtrinsicLaplaceMechanism(ExtrinsicMechanism):

@@ -12,10 +12,11 @@ from functools import lru_cache
 from dpmanifold._check import Array
 from dpmanifold.ball import Ball
 from dpmanifold.frechet import UnitPoints
-from dpmanifold.manifolds import Euclidean, Manifold
+from dpmanifold.manifolds import Manifold
 from dpmanifold.mechanisms.base import Calibration, Forecast, Law, pure_epsilon
 from dpmanifold.mechanisms.shared import PURE, AboutMean, LaplaceNoise
 from dpmanifold.noise import RiemannianGaussian, RiemannianLaplace
+from dpmanifold.noise.distance import flat_law
 from dpmanifold.noise.products import gaussian_law, has_gaussian_law
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PureDP, calibrate_gaussian, gaussian_scale
 from dpmanifold.privacy.calibrate import laplace_scale
@@ -126,8 +127,7 @@ class RiemannianGaussianMechanism(AboutMean):
         if ball.space.gaussian_proof != "product":
             law = RiemannianGaussian(ball.frame, ball.frame.origin, calibration.scale)
             return Forecast(law.radius, law.radius_is_exact)
-        flat = Euclidean(ball.space.dim)
-        return Forecast(RiemannianGaussian(flat, flat.origin, calibration.scale).radius, exact=False)
+        return Forecast(flat_law("gaussian", ball.space.dim, calibration.scale).radius, exact=False)
 
     def law(self, ball: Ball, calibration: Calibration, mean: Array, points: UnitPoints) -> Law:
         """Return the law about the mean."""

@@ -6,7 +6,9 @@ the space says how its points are moved.
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,9 +18,10 @@ from dpmanifold._fallback import with_fallback
 from dpmanifold.ball import Ball
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.mechanisms.base import Calibration, Mechanism, pure_epsilon
+from dpmanifold.noise.distance import DistanceLaw
 from dpmanifold.noise.exact import grid_of, noisy_vector
 from dpmanifold.noise.exact_samplers import exact_sampler
-from dpmanifold.noise.source import RandomSource
+from dpmanifold.noise.source import RandomSource, Rng, Size, as_shape, as_source
 from dpmanifold.privacy import ApproxDP, Promise, PureDP
 from dpmanifold.privacy.calibrate import laplace_scale
 from dpmanifold.privacy.laplace_profile import is_broken
@@ -48,6 +51,25 @@ class LaplaceNoise(Mechanism):
             return False
         dim = ball.space.dim
         return is_broken(dim, dim * self.bound(ball, n, bound).value / (error * _MARGIN), privacy)
+
+
+class PlacedLaw:
+    """The law of what noise on a vector is made into; it knows the vector.
+
+    Parameters
+    ----------
+    noise : its law
+    place : from draws of the noise (n, size) to what they make of the vector, (n, ...), each by itself
+    """
+
+    def __init__(self, noise: DistanceLaw, place: Callable[[FloatArray], Array]) -> None:
+        self._noise, self._place = noise, place
+
+    def sample(self, size: Size | None = None, rng: Rng = None) -> Array:
+        """Draw several, or one."""
+        shape = () if size is None else as_shape(size)
+        placed = self._place(self._noise.sample_coords(math.prod(shape), as_source(rng))[0])
+        return placed.reshape(*shape, *placed.shape[1:])
 
 
 class VectorMechanism(Mechanism):

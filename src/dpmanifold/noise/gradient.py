@@ -76,20 +76,17 @@ class GradientLaw:
             self._mean = X.mean()
         else:
             self._mean = frechet.mean(self._points, ball.in_frame, tol=self.tol).in_frame
-        self._area = self._area_to(2 * ball.radius)
+        self._area = area_of(self._frame)
+        if 2 * ball.radius >= self._area.end:
+            raise InvalidArgumentError(f"the ball of radius {ball.radius:.4g} reaches around {self.space!r}.")
         self._knots, self._floor = self._gradient_floor()
-        self._radius = self._radius_law()
+        slopes = np.diff(self._floor) / np.diff(self._knots)
+        self._radius = _radius_law(self._area, self._knots, self._floor, slopes, self.scale)
 
     def __repr__(self) -> str:
         return f"GradientLaw({self.ball!r}, scale={self.scale:.6g})"
 
     # ---------------------------------------------------------------- the dominating law
-
-    def _area_to(self, reach: float) -> Area:
-        area = area_of(self._frame)
-        if reach >= area.end:
-            raise InvalidArgumentError(f"the ball of radius {self.ball.radius:.4g} reaches around {self.space!r}.")
-        return area
 
     def _gradient_floor(self) -> tuple[FloatArray, FloatArray]:
         """Return knots and values of H: |grad F(x)| >= H(rho(mean, x)) - tol for x in the ball."""
@@ -110,18 +107,6 @@ class GradientLaw:
             piece = np.where(capped, hessian[:, 1:], (hessian[:, :-1] + hessian[:, 1:]) / 2)
             total += piece.sum(axis=0)
         return knots, np.concatenate([[0.0], np.cumsum(total * width / len(away))])
-
-    def _radius_law(self) -> RadialLaw:
-        area, knots, floor = self._area, self._knots, self._floor
-        slopes = np.diff(floor) / np.diff(knots)
-
-        def slope(t: FloatArray) -> FloatArray:
-            piece = np.minimum(np.searchsorted(knots, t, side="right") - 1, len(slopes) - 1)
-            return area.slope(t) + area.rate - slopes[piece] / self.scale
-
-        return RadialLaw(
-            lambda t: area.log_shape(t) + area.rate * t - np.interp(t, knots, floor) / self.scale, slope, knots
-        )
 
     # ---------------------------------------------------------------- draws
 
@@ -188,12 +173,7 @@ class GradientLaw:
         points = self.space.as_points(x, "x")
         batch = points.shape[: points.ndim - len(self.space.shape)]
         flat = points.reshape(-1, *self.space.shape)
-        frame = (
-            self.space.log_coords(self.ball.center, flat)
-            if self.space.is_flat
-            else self.space.to_origin(self.ball.center, flat)
-        )
-        value = -self._gradient_norm(frame) / self.scale
+        value = -self._gradient_norm(self.space.into_frame(self.ball.center, flat)) / self.scale
         inside = self.space.dist(self.ball.center, flat) <= self.ball.radius
         return np.where(inside, value, -np.inf).reshape(batch)
 
@@ -221,6 +201,16 @@ def require_room(ball: Ball, scale: float, tol: float) -> None:
         )
 
 
+def _radius_law(area: Area, knots: FloatArray, floor: FloatArray, slopes: FloatArray, scale: float) -> RadialLaw:
+    """Return the law of the radius that dominates, of density area(t) exp(-floor(t)/scale), floor piecewise linear."""
+
+    def slope(t: FloatArray) -> FloatArray:
+        piece = np.minimum(np.searchsorted(knots, t, side="right") - 1, len(slopes) - 1)
+        return area.slope(t) + area.rate - slopes[piece] / scale
+
+    return RadialLaw(lambda t: area.log_shape(t) + area.rate * t - np.interp(t, knots, floor) / scale, slope, knots)
+
+
 @lru_cache(maxsize=2048)
 def _worst_acceptance(ball: Ball, scale: float) -> float:
     """Estimate the share of accepted proposals when the mean is at the ball's edge, from public numbers.
@@ -238,14 +228,9 @@ def _worst_acceptance(ball: Ball, scale: float) -> float:
     steepest = np.array([ball.space.hessian_bounds(r + s)[1] for s in middle])
     floor, ceiling = (np.concatenate([[0.0], np.cumsum(x * np.diff(knots))]) for x in (slopes, steepest))
 
-    def slope(t: FloatArray) -> FloatArray:
-        piece = np.minimum(np.searchsorted(knots, t, side="right") - 1, len(slopes) - 1)
-        return area.slope(t) + area.rate - slopes[piece] / scale
-
-    radius = RadialLaw(lambda t: area.log_shape(t) + area.rate * t - np.interp(t, knots, floor) / scale, slope, knots)
     source = SimulationSource(0)
     draws = max(_EDGE_DRAWS // 10, min(_EDGE_DRAWS, 30_000 // frame.dim))  # a plan must not take long
-    t = radius.sample(draws, source)
+    t = _radius_law(area, knots, floor, slopes, scale).sample(draws, source)
     c = source.direction(draws, frame.dim) * t[:, None]
     weight = np.exp(-(np.interp(t, knots, ceiling) - np.interp(t, knots, floor)) / scale)
     if area.log_ceiling is not None:

@@ -7,7 +7,6 @@ of scale/weight each. This module draws from it in doubles; :mod:`dpmanifold.noi
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import cast
 
 import numpy as np
@@ -42,14 +41,16 @@ class ProductGaussian:
     """
 
     def __init__(self, space: Manifold, footpoint: object, scale: float) -> None:
-        self.space = _checked(space)
+        if not has_gaussian_law(space):
+            raise InvalidArgumentError(
+                f"a Gaussian law is known on products of spheres, shapes and flat spaces, got {space!r}. Add noise in "
+                "the tangent space of a public centre instead."
+            )
+        self.space, scale = cast(Product, space), checked_scale(scale)
         parts = self.space.split(self.space.as_points(footpoint, "footpoint", batch=False))
-        each = zip(self.space.factors, self._scales(checked_scale(scale)), parts, strict=True)
-        self._laws = [gaussian_law(factor, part, own) for factor, own, part in each]
+        each = zip(self.space.factors, self.space.weights.tolist(), parts, strict=True)
+        self._laws = [gaussian_law(factor, part, own_scale(scale, a)) for factor, a, part in each]
         self.normalized: bool = all(law.normalized for law in self._laws)
-
-    def _scales(self, scale: float) -> Iterator[float]:
-        return (own_scale(scale, a) for a in self.space.weights.tolist())
 
     def sample(self, size: Size | None = None, rng: Rng = None) -> Array:
         """Draw points, shape (*size, *space.shape); one point if size is None."""
@@ -90,12 +91,3 @@ def has_gaussian_law(space: Manifold) -> bool:
     if space.gaussian_proof == "product":
         return all(map(has_gaussian_law, cast(Product, space).factors))
     return space.has_gaussian and space.sphere_area() is not None
-
-
-def _checked(space: Manifold) -> Product:
-    if not has_gaussian_law(space):
-        raise InvalidArgumentError(
-            f"a Gaussian law is known on products of spheres, shapes and flat spaces, got {space!r}. Add noise in the "
-            "tangent space of a public centre instead."
-        )
-    return cast(Product, space)

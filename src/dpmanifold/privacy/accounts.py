@@ -15,7 +15,7 @@ import re
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Self, final
 
 from dpmanifold._check import shown
@@ -70,18 +70,12 @@ class Receipt:
 
     def to_dict(self) -> dict[str, Any]:
         """Return names and numbers, ready for JSON."""
-        return {
-            "ledger": self.ledger,
-            "sequence": self.sequence,
-            "hash": self.hash,
-            "population": self.population,
-            "spent": dict(self.spent),
-        }
+        return asdict(self)
 
     @staticmethod
     def from_dict(record: Any) -> Receipt:
         """Rebuild it from :meth:`to_dict`; anything else is refused."""
-        names = ("ledger", "sequence", "hash", "population", "spent")
+        names = [field.name for field in fields(Receipt)]
         if not isinstance(record, Mapping) or record.keys() != set(names):
             raise InvalidArgumentError(f"a receipt has the entries {', '.join(names)}, got {shown(record)}.")
         return Receipt(*(record[name] for name in names))

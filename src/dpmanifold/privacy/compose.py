@@ -7,6 +7,7 @@ Sequential composition, for a list fixed in advance. What is decided on the way,
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from fractions import Fraction
 from numbers import Integral
 from typing import TypeVar, cast
@@ -130,13 +131,6 @@ def _weights(parts: object) -> list[Fraction]:
 
 def _share(promise: Promise, weight: Fraction) -> Promise:
     # Of the floats below a typed promise: what such shares add up to, rounded up, is not above them.
-    match promise:
-        case PureDP(epsilon):
-            return PureDP(float_down(weight * Fraction(epsilon)))
-        case ApproxDP(epsilon, delta):
-            return ApproxDP(float_down(weight * Fraction(epsilon)), float_down(weight * Fraction(delta)))
-        case ZCDP(rho):
-            return ZCDP(float_down(weight * Fraction(rho)))
-        case GDP(mu):
-            return GDP(sqrt_down(weight * Fraction(mu) ** 2))
-    raise PromiseError(f"promise {promise} is of a kind that cannot be shared out.")
+    if isinstance(promise, GDP):
+        return GDP(sqrt_down(weight * Fraction(promise.mu) ** 2))
+    return type(promise)(*(float_down(weight * Fraction(number)) for number in asdict(promise).values()))

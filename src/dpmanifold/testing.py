@@ -1,4 +1,8 @@
-"""The laws of :mod:`dpmanifold.manifolds.laws`, by name; and the guarantee of Gaussian noise, measured."""
+"""For those who write a space of their own: what it states, compared with what it computes.
+
+The laws of :mod:`dpmanifold.manifolds.laws`, by name; and the guarantee of Gaussian noise, measured. Not for private
+data, and no proof: samples of a space can show that a fact is wrong, never that a bound holds everywhere.
+"""
 
 from __future__ import annotations
 
