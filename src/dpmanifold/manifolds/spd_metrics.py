@@ -115,7 +115,7 @@ class AffineInvariantMetric(_Metric):
         if p.ndim == 2:
             return log_norm(q, *affine_factor(p))
         white, shift = self._whitened(p, q)
-        return vector_norm(np.log(positive_eigenvalues(np.linalg.eigvalsh(white))) + shift[..., None])
+        return vector_norm(np.log(_eigenvalues(white)) + shift[..., None])
 
     def to_origin(self, p: FloatArray, q: FloatArray) -> FloatArray:
         """Apply the congruence with the inverse Cholesky factor of p."""
@@ -204,6 +204,11 @@ def _inverse(factor: FloatArray) -> FloatArray:
     """Return the inverse of triangular factors."""
     identity = np.broadcast_to(np.eye(factor.shape[-1]), factor.shape)  # numpy 1 would take one for a stack of vectors
     return np.asarray(np.linalg.solve(factor, identity), dtype=np.float64)
+
+
+def _eigenvalues(a: FloatArray) -> FloatArray:
+    """Return eigenvalues in increasing order, kept positive."""
+    return positive_eigenvalues(np.asarray(np.linalg.eigvalsh(a), dtype=np.float64))
 
 
 def _power_of_two(a: FloatArray) -> Array:
