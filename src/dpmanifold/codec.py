@@ -101,6 +101,3 @@ def _name(value: Any, name: str) -> Any:
     if not isinstance(value, (str, int, float)):
         raise InvalidDataError(f"{name} must be text or numbers")
     return value if isinstance(value, (str, int)) else number(value, name)
-
-
-__all__ = ["from_record", "to_record"]

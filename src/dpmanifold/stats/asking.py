@@ -25,7 +25,7 @@ from dpmanifold.stats.draws import Bits, Hidden, fresh_bits
 from dpmanifold.stats.inputs import checked_question
 from dpmanifold.stats.program import Parallel, run
 from dpmanifold.stats.query import QUERIES
-from dpmanifold.stats.rehearsal import Rehearsal
+from dpmanifold.stats.rehearsal import rehearse
 from dpmanifold.stats.requests import Question
 from dpmanifold.stats.samples import Sample, Units
 from dpmanifold.stats.settling import Draw, Written, check_payer, settle
@@ -136,15 +136,13 @@ def ask(question: Question[Any], sample: Sample[Any], ball: Ball, privacy: Promi
             for group, release in groups
         ]
 
-    def rehearse(stored: bool) -> None:
+    def tried(stored: bool) -> None:
         parts = asked.contributed(*ball.space.foreign)
         parts += [] if is_own_class(type(sample)) else [type(sample)]
         if parts:
-            Rehearsal(parts, asked, header, bits.exact, program.steps, lambda bits: drawn(known.public, bits)).run(
-                stored
-            )
+            rehearse(parts, asked, header, bits.exact, program.steps, lambda bits: drawn(known.public, bits), stored)
 
-    releases = terms.settle(privacy, question.name, request, lambda: drawn(known.points, bits), rehearse)
+    releases = terms.settle(privacy, question.name, request, lambda: drawn(known.points, bits), tried)
     return Drawn(releases, known.options, known.counts)
 
 

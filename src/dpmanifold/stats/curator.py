@@ -56,17 +56,13 @@ class Notice:
     @property
     def most(self) -> bool:
         """Whether more than half of the records, of their covariates or labels do not count as they are."""
-        return self.most_records or self.most_covariates or 2 * self.unlabelled > self.records
+        most = max(self.clipped + self.replaced, self.beyond + self.unnumbered, self.unlabelled)
+        return 2 * most > self.records
 
     @property
     def most_records(self) -> bool:
         """Whether more than half of the records do not count as they are."""
         return 2 * (self.clipped + self.replaced) > self.records
-
-    @property
-    def most_covariates(self) -> bool:
-        """Whether more than half of the covariates do not count as they are."""
-        return 2 * (self.beyond + self.unnumbered) > self.records
 
     def __str__(self) -> str:
         if self.problem:

@@ -252,12 +252,6 @@ def checked_invalid(invalid: object) -> None:
         raise InvalidArgumentError('`invalid` must be "raise" or "center", got {got}.', got=shown(invalid))
 
 
-def known_number_of_records(X: object) -> int | None:
-    """Return how many records there are, where that is known before they are read: of sources it need not be."""
-    source = as_source(X)
-    return number_of_records(X) if source is None else source.rows
-
-
 def number_of_records(X: object, name: str = "X") -> int:
     """Return how many records there are, whatever they are; refuse what is no batch of records.
 

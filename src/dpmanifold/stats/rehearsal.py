@@ -12,7 +12,7 @@ import inspect
 import json
 import warnings
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -41,11 +41,18 @@ _SEED = 0
 _rehearsed: set[Hashable] = set()
 
 
-@dataclass(frozen=True)
-class Rehearsal:
-    """How a call is made with public points.
+def rehearse(
+    parts: list[object],
+    question: Question[Any],
+    header: Header,
+    exact: bool,
+    steps: Callable[[], Sequence[Step]],
+    release: Callable[[Bits], Sequence[Release]],
+    stored: bool,
+) -> None:
+    """Make a call with public points, or refuse; once in a process.
 
-    Attributes
+    Parameters
     ----------
     parts : what of it is not the library's own (:meth:`Question.contributed`)
     question : what is asked, with its options
@@ -53,82 +60,76 @@ class Rehearsal:
     exact : whether noise is drawn exactly where it can be, as in the call itself
     steps : returns the draws that are planned
     release : draws with the bits that it is given
+    stored : whether an account will keep the result, and must be able to read it again
     """
+    known = _key(parts, question, header, exact, steps, stored)
+    if known is not None and known in _rehearsed:
+        return
+    bits = Bits(SimulationSource(_SEED), False, exact)
+    _try(" and ".join(map(_named, parts)), question.name, header, partial(release, bits), stored)
+    if known is not None:
+        _rehearsed.add(known)
 
-    parts: list[object]
-    question: Question[Any]
-    header: Header
-    exact: bool
-    steps: Callable[[], Sequence[Step]]
-    release: Callable[[Bits], Sequence[Release]]
 
-    def run(self, stored: bool) -> None:
-        """Make the call with public points, or refuse; once in a process.
+def _key(
+    parts: list[object],
+    question: Question[Any],
+    header: Header,
+    exact: bool,
+    steps: Callable[[], Sequence[Step]],
+    stored: bool,
+) -> Hashable | None:
+    """Return what a rehearsal is remembered by, all that decides which steps run; None where parts cannot tell."""
+    try:
+        options = json.dumps(written_options(question.plan, question.options), sort_keys=True)
+    except InvalidArgumentError:  # what cannot be written down
+        return None
+    drawn = tuple((step.statistic, step.mechanism, step.arithmetic) for step in steps())
+    about = (repr(header.ball.space), header.ball.is_whole, header.unit, header.adjacency, type(header.privacy))
+    key = (question.name, options, about, drawn, exact, stored, *parts)
+    try:
+        hash(key)
+    except TypeError:
+        return None
+    return key
 
-        Parameters
-        ----------
-        stored : whether an account will keep the result, and must be able to read it again
-        """
-        known = self._key(stored)
-        if known is not None and known in _rehearsed:
-            return
-        self._tried(" and ".join(map(_named, self.parts)), stored)
-        if known is not None:
-            _rehearsed.add(known)
 
-    def _key(self, stored: bool) -> Hashable | None:
-        """Return what a rehearsal is remembered by, all that decides which steps run; None where parts cannot tell."""
-        asked, header = self.question, self.header
-        try:
-            options = json.dumps(written_options(asked.plan, asked.options), sort_keys=True)
-        except InvalidArgumentError:  # what cannot be written down
-            return None
-        drawn = tuple((step.statistic, step.mechanism, step.arithmetic) for step in self.steps())
-        about = (repr(header.ball.space), header.ball.is_whole, header.unit, header.adjacency, type(header.privacy))
-        key = (asked.name, options, about, drawn, self.exact, stored, *self.parts)
-        try:
-            hash(key)
-        except TypeError:
-            return None
-        return key
+def _try(who: str, name: str, header: Header, release: Callable[[], Sequence[Release]], stored: bool) -> None:
+    try:
+        with watched() as taken, np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = release()
+            written = outcome_of(found)
+            if stored:
+                releases_in(written)
+            _refuse_others(found, header)
+    except (MemoryError, OSError):
+        raise  # of the machine, and nothing has been paid
+    except Exception as problem:
+        raise InvalidArgumentError(
+            f"{who} cannot be used for a {name}: on public points of the ball it fails with "
+            f"{type(problem).__name__}: {str(problem).rstrip('.')}. Nothing was spent."
+        ) from problem
+    # The library itself refuses by released numbers; whatever else is a step without a result.
+    failed = [one for one in taken if isinstance(one, ConvergenceError) or not isinstance(one, DPManifoldError)]
+    if failed:
+        raise InvalidArgumentError(
+            f"{who} cannot be used for a {name}: on public points of the ball a step has no numbers, "
+            f"and a fixed value would take its place in every release ({type(failed[0]).__name__}: {failed[0]}). "
+            "Nothing was spent."
+        ) from failed[0]
 
-    def _refuse_others(self, found: Sequence[Release]) -> None:
-        """Refuse releases that are about something else than is paid for, or that cost more together."""
-        header = self.header
-        for release in found:
-            for name in ("privacy", "unit", "adjacency"):
-                if getattr(release, name) != getattr(header, name):
-                    raise InvalidArgumentError(f"a release states another {name} than is asked for")
-        if len(found) > 1 and header.adjacency != REPLACE_ONE_UNIT_SAME_CLASSES:
-            raise InvalidArgumentError("it makes several releases of the same units, which cost more than one")
-        if len(found) == 1 and found[0].n != header.n:
-            raise InvalidArgumentError("a release states another number of units than there are")
 
-    def _tried(self, who: str, stored: bool) -> None:
-        bits = Bits(SimulationSource(_SEED), False, self.exact)
-        try:
-            with watched() as taken, np.errstate(all="ignore"), warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                found = self.release(bits)
-                written = outcome_of(found)
-                if stored:
-                    releases_in(written)
-                self._refuse_others(found)
-        except (MemoryError, OSError):
-            raise  # of the machine, and nothing has been paid
-        except Exception as problem:
-            raise InvalidArgumentError(
-                f"{who} cannot be used for a {self.question.name}: on public points of the ball it fails with "
-                f"{type(problem).__name__}: {str(problem).rstrip('.')}. Nothing was spent."
-            ) from problem
-        # The library itself refuses by released numbers; whatever else is a step without a result.
-        failed = [one for one in taken if isinstance(one, ConvergenceError) or not isinstance(one, DPManifoldError)]
-        if failed:
-            raise InvalidArgumentError(
-                f"{who} cannot be used for a {self.question.name}: on public points of the ball a step has no numbers, "
-                f"and a fixed value would take its place in every release ({type(failed[0]).__name__}: {failed[0]}). "
-                "Nothing was spent."
-            ) from failed[0]
+def _refuse_others(found: Sequence[Release], header: Header) -> None:
+    """Refuse releases that are about something else than is paid for, or that cost more together."""
+    for release in found:
+        for name in ("privacy", "unit", "adjacency"):
+            if getattr(release, name) != getattr(header, name):
+                raise InvalidArgumentError(f"a release states another {name} than is asked for")
+    if len(found) > 1 and header.adjacency != REPLACE_ONE_UNIT_SAME_CLASSES:
+        raise InvalidArgumentError("it makes several releases of the same units, which cost more than one")
+    if len(found) == 1 and found[0].n != header.n:
+        raise InvalidArgumentError("a release states another number of units than there are")
 
 
 def _named(part: object) -> str:

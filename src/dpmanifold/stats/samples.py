@@ -21,6 +21,7 @@ from dpmanifold.errors import Either, InvalidArgumentError, InvalidDataError, Me
 from dpmanifold.frechet import LabelledPoints, UnitPoints, lowest_tol
 from dpmanifold.inference.design import Range, checked_range
 from dpmanifold.privacy.accounts import Account, Mark
+from dpmanifold.sources import as_source
 from dpmanifold.statistic import (
     REPLACE_ONE_UNIT,
     REPLACE_ONE_UNIT_AND_LABELS,
@@ -34,7 +35,7 @@ from dpmanifold.stats.inputs import (
     as_batch,
     checked_flag,
     is_each_record,
-    known_number_of_records,
+    number_of_records,
     prepare_records,
 )
 from dpmanifold.stats.marks import MarkedPoints, marked_points
@@ -143,7 +144,8 @@ class Units(Sample[UnitPoints]):
             return _of_units(ball, X.n, X.unit, _known_by(X), partial(_opened_units, X, ball, told, self.group))
         X = as_batch(X, ball, units=terms.units)
         if is_each_record(terms.units):
-            n = known_number_of_records(X)
+            source = as_source(X)  # of which the number of records need not be known before they are read
+            n = number_of_records(X) if source is None else source.rows
             if n is not None and n > 1:
                 foresee(n)
         points = prepare_records(X, ball, terms.units, terms.invalid, told, self.group)[0]
