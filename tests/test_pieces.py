@@ -10,7 +10,7 @@ from dpmanifold.errors import InvalidArgumentError, InvalidDataError, SourceChan
 from dpmanifold.frechet import Records
 from dpmanifold.linalg.exact_sums import ExactSum
 from dpmanifold.stats.curator import Told
-from dpmanifold.stats.inputs import prepare
+from dpmanifold.stats.inputs import prepare_records
 from laws.pieces import ListSource
 from laws.spaces import BALLS, SMALL_BALLS
 from test_same_bits import data, squares
@@ -25,7 +25,7 @@ def engine(workers=1, room=2**30):
 
 
 def prepared(X, units, ball, invalid="raise"):
-    return prepare(X, ball, GDP(1.0), units, invalid, Told(confirm=True))
+    return prepare_records(X, ball, units, invalid, Told(confirm=True))[0]
 
 
 def within(points):
@@ -145,7 +145,7 @@ def test_curators_are_told_the_same_numbers():
     told = []
     for records in (X, ListSource(X, ids, cuts=[100, 150])):
         for units in (EACH_RECORD, ids):
-            prepare(records, ball, GDP(1.0), units, "raise", Told(told.append, True))
+            prepare_records(records, ball, units, "raise", Told(told.append, True))[0]
     assert len(set(told)) == 1
     assert told[0].clipped > 0
 
@@ -344,6 +344,6 @@ def test_records_that_no_pass_takes_are_added_to_the_same_integers():
     for seed in range(4):
         source = ListSource.at_random(X, rng=np.random.default_rng(seed))
         assert bits(prepared(source, EACH_RECORD, ball)) == expected
-    listed = prepare(list(X), ball, GDP(1.0), EACH_RECORD, "raise", Told())
+    listed = prepare_records(list(X), ball, EACH_RECORD, "raise", Told())[0]
     assert bits(listed) == expected
     assert isinstance(Records.of(X, space), Records)

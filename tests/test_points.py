@@ -9,7 +9,7 @@ from dpmanifold.frechet import Records, UnitPoints, made_from
 from dpmanifold.manifolds.base import Manifold
 from dpmanifold.stats.curator import Told
 from dpmanifold.stats.draws import hidden_mean
-from dpmanifold.stats.inputs import prepare
+from dpmanifold.stats.inputs import prepare_records
 from laws.data import in_ball
 
 pytestmark = pytest.mark.security
@@ -38,7 +38,7 @@ def question(space, seed=0):
 
 
 def points_of(X, ball, units, invalid="raise"):
-    return prepare(X, ball, dpm.GDP(1.0), units, invalid, Told(confirm=True))
+    return prepare_records(X, ball, units, invalid, Told(confirm=True))[0]
 
 
 def same_bits(first, second):
@@ -170,11 +170,11 @@ def test_a_bad_record_is_refused_by_its_index_and_counts_as_the_centre_if_asked(
     centred = X.copy()
     centred[[13, 500]] = ball.center
     told = []
-    found = prepare(bad, ball, dpm.GDP(1.0), who, "center", Told(told.append, True))
+    found = prepare_records(bad, ball, who, "center", Told(told.append, True))[0]
     same_bits(found.array(), points_of(centred, ball, who).array())
     assert (told[0].records, told[0].replaced) == (ROWS, 2)
     expected = []
-    prepare(centred, ball, dpm.GDP(1.0), who, "raise", Told(expected.append, True))
+    prepare_records(centred, ball, who, "raise", Told(expected.append, True))[0]
     assert (told[0].clipped, expected[0].replaced) == (expected[0].clipped, 0)
     assert 0 < told[0].clipped < ROWS
 
@@ -190,7 +190,7 @@ def test_what_the_kernels_cannot_judge_is_judged_as_always():
     valid = space.valid(X)
     assert 20 < valid.sum() < 380
     told = []
-    points = prepare(X, ball, dpm.GDP(1.0), EACH_RECORD, "center", Told(told.append, True))
+    points = prepare_records(X, ball, EACH_RECORD, "center", Told(told.append, True))[0]
     assert told[0].replaced == (~valid).sum()
     assert not points.array()[~valid].any()
 

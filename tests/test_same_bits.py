@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from dpmanifold import EACH_RECORD, GDP, SPD, Euclidean, frechet, linalg
+from dpmanifold import EACH_RECORD, SPD, Euclidean, frechet, linalg
 from dpmanifold.frechet import default_tol
 from dpmanifold.stats.curator import Told
-from dpmanifold.stats.inputs import prepare
+from dpmanifold.stats.inputs import prepare_records
 from laws.spaces import BALLS, SMALL_BALLS
 
 N, PEOPLE = 2000, 70
@@ -28,7 +28,7 @@ _SIZE_OF_A_BLOCK = re.compile(r"^_?([A-Z]+_)*(BLOCK|PIECE|CHUNK|FEWEST|FEW|GATHE
 
 
 def prepared(X, ids, ball):
-    return prepare(X, ball, GDP(1.0), EACH_RECORD if ids is None else ids, "raise", Told(confirm=True))
+    return prepare_records(X, ball, EACH_RECORD if ids is None else ids, "raise", Told(confirm=True))[0]
 
 
 def squares(points):

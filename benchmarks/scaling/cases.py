@@ -138,7 +138,8 @@ def name(metric: str, ids: bool) -> str:
 
 def bits(case: Case, client: Any) -> dict[str, str]:
     """Return hashes of the mean before noise and of a seeded release; with `kill`, a worker is lost on the way."""
-    from dpmanifold.stats.inputs import Told, prepare
+    from dpmanifold.stats.curator import Told
+    from dpmanifold.stats.inputs import prepare_records
 
     found = {}
     for metric, ids in case["calls"]:
@@ -146,7 +147,7 @@ def bits(case: Case, client: Any) -> dict[str, str]:
         around, began = ball(metric), time.perf_counter()
 
         def both(X: object = X, units: object = units, around: Ball = around) -> str:
-            hidden = prepare(X, around, GDP(1.0), units, "raise", Told()).mean()
+            hidden = prepare_records(X, around, units, "raise", Told())[0].mean()
             release = private_mean(X, around, GDP(1.0), units=units, rng=7, arithmetic="exact")
             return f"{hashed(hidden)} {hashed(release.value)}"
 

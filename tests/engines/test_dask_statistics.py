@@ -8,7 +8,7 @@ import dpmanifold as dpm
 from dpmanifold import features
 from dpmanifold.engines import DaskEngine, ThreadEngine, using
 from dpmanifold.stats.curator import Told
-from dpmanifold.stats.inputs import prepare
+from dpmanifold.stats.inputs import prepare_records
 from engines.tasks import client_of
 from laws.pieces import ListSource
 from laws.spaces import BALLS
@@ -26,7 +26,7 @@ def data(ball, seed=0):
 
 
 def hidden(X, ball, units):
-    points = prepare(X, ball, dpm.GDP(1.0), units, "raise", Told(confirm=True))
+    points = prepare_records(X, ball, units, "raise", Told(confirm=True))[0]
     return points.mean().tobytes(), features.average(points, features.JointMoments()).tobytes(), len(points)
 
 

@@ -95,7 +95,8 @@ class MemoryData(Registered):
     def __init__(self, account, mark, name, ball, found, invalid, classes, opened):
         self.id, self.records_mark = mark.id, mark.records
         self.ledger, self.population, self.name = account.ledger, account.name, name
-        self.ball, self.n, self.unit, self.facts, self.invalid = ball, found.n, found.unit, found.facts, invalid
+        self.ball, self.facts, self.invalid = ball, found.facts, invalid
+        self.n, self.unit = found.facts["n"], found.facts["unit"]
         self.covariate = found.covariate
         self._account, self._classes, self._opened = account, classes, opened
         self._content = b"".join(found.content())

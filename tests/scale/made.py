@@ -8,10 +8,10 @@ import pyarrow.csv
 import pyarrow.parquet
 from scaling.files import COLUMNS, as_table, matrices, triangles
 
-from dpmanifold import EACH_RECORD, GDP, SPD, Ball
+from dpmanifold import EACH_RECORD, SPD, Ball
 from dpmanifold.data import Dataset
 from dpmanifold.stats.curator import Told
-from dpmanifold.stats.inputs import prepare
+from dpmanifold.stats.inputs import prepare_records
 
 METRICS = ("logeuclid", "riemann")
 
@@ -37,7 +37,7 @@ def dataset(paths, **options):
 
 def hidden(X, around, units=EACH_RECORD):
     """Return the bits of the mean before noise."""
-    return prepare(X, around, GDP(1.0), units, "raise", Told(confirm=True)).mean().tobytes()
+    return prepare_records(X, around, units, "raise", Told(confirm=True))[0].mean().tobytes()
 
 
 def cuts(n, parts, rng=None):

@@ -7,7 +7,7 @@ from scaling.files import PERSON, matrices, triangles
 from dpmanifold import GDP, private_mean, sensitivity
 from dpmanifold.engines import ThreadEngine, using
 from dpmanifold.stats.curator import Told
-from dpmanifold.stats.inputs import prepare
+from dpmanifold.stats.inputs import prepare_records
 from scale.made import METRICS, ball, cuts, dataset, hidden, tensors, write
 
 pytestmark = pytest.mark.security
@@ -49,7 +49,7 @@ def moved(folder, kind, metric, change=lambda parts: parts):
     around, means = ball(metric), []
     for side in (1, -1):
         paths = written(folder / f"{side}", kind, change(spread(metric, side)))
-        means.append(prepare(dataset(paths), around, GDP(1.0), PERSON, "raise", Told(confirm=True)).mean())
+        means.append(prepare_records(dataset(paths), around, PERSON, "raise", Told(confirm=True))[0].mean())
     return float(around.frame.dist(*means))
 
 

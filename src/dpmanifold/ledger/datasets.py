@@ -226,7 +226,7 @@ def register(population: Population, name: str, X: object, ball: Ball, **words: 
     about = {
         "ball": json.dumps(ball_to_dict(ball), sort_keys=True),
         "invalid": words["invalid"],
-        "units": _column(words["units"]) if found.unit != "record" else None,
+        "units": _column(words["units"]) if found.facts["unit"] != "record" else None,
         "labels": _column(words["labels"]),
         **_covariate_written(words["covariate"], found.covariate),
     }

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from dpmanifold._cells import numbers_of_labels, record_cells
-from dpmanifold._check import Array
+from dpmanifold._check import Array, FloatArray
 from dpmanifold._ids import as_sequence
 from dpmanifold._merged_ids import unit_ids
 from dpmanifold.ball import Ball
@@ -38,7 +38,12 @@ _NO_NUMBERS = "none"
 
 
 def content_of(
-    X: object, ball: Ball, units: object, labels: object = None, classes: list[Any] | None = None
+    X: object,
+    ball: Ball,
+    units: object,
+    labels: object = None,
+    classes: list[Any] | None = None,
+    covariates: Callable[[], FloatArray] | None = None,
 ) -> Content:
     """Return what gives the bytes for a fingerprint of these records. NOT PRIVATE.
 
@@ -46,6 +51,7 @@ def content_of(
     ----------
     X, units, labels, classes : as a private call has checked them
     ball : on whose space they are
+    covariates : returns one number per record; None for records without any
 
     Examples
     --------
@@ -65,9 +71,16 @@ def content_of(
             if label is not None:
                 numbers.update(np.ascontiguousarray(label, dtype="<i8").data)
         yield canonical_json([repr(ball.space), records.layout, records.digest.hexdigest()]).encode("ascii")
-        yield canonical_json([ids.hexdigest(), numbers.hexdigest()]).encode("ascii")
+        beside = canonical_json([ids.hexdigest(), numbers.hexdigest()])
+        yield (beside if covariates is None else beside + _written(covariates())).encode("ascii")
 
     return content
+
+
+def _written(covariates: FloatArray) -> str:
+    plain = np.array(covariates, dtype="<f8")
+    plain[np.isnan(plain)] = np.nan  # of which there are many
+    return f"covariate {hashlib.sha256(plain.tobytes()).hexdigest()}"
 
 
 class _Records:

@@ -74,14 +74,6 @@ def checked_ball(ball: object, before: str = "X") -> Ball:
     return ball
 
 
-def prepare(
-    X: object, ball: Ball, privacy: Promise, units: object, invalid: str, told: Told, group: str = ""
-) -> UnitPoints:
-    """Return one point per unit in the ball's frame, or refuse."""
-    checked_question(ball, privacy)
-    return prepare_records(X, ball, units, invalid, told, group)[0]
-
-
 def prepare_records(
     X: object, ball: Ball, units: object, invalid: str, told: Told, group: str = ""
 ) -> tuple[UnitPoints, UnitIds | None]:

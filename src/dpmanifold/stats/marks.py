@@ -7,8 +7,7 @@ reduced to one point each beforehand.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterator, Sequence, Sized
+from collections.abc import Iterator, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any
 
@@ -197,7 +196,7 @@ def marked_points(
     beyond = int(np.count_nonzero((values < covariate_range[0]) | (values > covariate_range[1])))
     told.tell(Notice(n, made.clipped, made.replaced, beyond=beyond, unnumbered=missing))
     points = MarkedPoints(ball, made.points.array(), as_marks(values, covariate_range), ids)
-    return Read(points, with_covariate(content_of(X, ball, units), lambda: values))
+    return Read(points, content_of(X, ball, units, covariates=lambda: values))
 
 
 def _gathered(source: Source, ball: Ball, covariate: object, units: object) -> tuple[object, object, object]:
@@ -322,21 +321,8 @@ def content_beside(
     X, ball, units, labels, classes : as in :func:`~dpmanifold.stats.content.content_of`
     covariate : one number per record, or the name of a column; None for the bytes of records without any
     """
-    content = content_of(X, ball, units, labels, classes)
-    return content if covariate is None else with_covariate(content, lambda: _covariate_of(X, ball, units, covariate))
-
-
-def with_covariate(content: Content, values: Callable[[], FloatArray]) -> Content:
-    """Return what gives the bytes for a fingerprint, the covariates among what comes after the records."""
-
-    def extended() -> Iterator[bytes]:
-        records, *rest = content()
-        yield records
-        plain = np.array(values(), dtype="<f8")
-        plain[np.isnan(plain)] = np.nan  # of which there are many
-        yield b"".join(rest) + b"covariate " + hashlib.sha256(plain.tobytes()).hexdigest().encode("ascii")
-
-    return extended
+    covariates = None if covariate is None else lambda: _covariate_of(X, ball, units, covariate)
+    return content_of(X, ball, units, labels, classes, covariates)
 
 
 def _covariate_of(X: object, ball: Ball, units: object, covariate: Any) -> FloatArray:

@@ -121,7 +121,6 @@ class Survey:
 
     Attributes
     ----------
-    n, unit : how many units, and what a unit is
     facts : all that is public about the data, in the words of canonical JSON: "space", "n" and "unit"; where there are
         classes also "classes", "units_by_class" and "touched", in how many classes a unit has records at most; or,
         where labels are private, "classes" and "labels"
@@ -130,8 +129,6 @@ class Survey:
         known: these stay what they are for the same records given as an array
     """
 
-    n: int
-    unit: str
     facts: dict[str, Any]
     content: Content
     covariate: Covariate | None = None
@@ -181,18 +178,16 @@ def survey(
         # All that a regression would refuse, and what most covariates do; what follows is told and confirmed by that.
         marked_points(X, covariate, ball, units, invalid, told, beside.range)
         told = Told(None, True)
-    if classes is None:
-        points = prepare_records(X, ball, units, invalid, told)[0]
-        content = content_beside(X, ball, units, None, None, covariate)
-        return Survey(len(points), points.unit, facts_of(ball, points), content, beside)
-    names = checked_names(classes, least=1)
+    names = None if classes is None else checked_names(classes, least=1)
     content = content_beside(X, ball, units, labels, names, covariate)
-    if not checked_flag(labels_public, "labels_public"):
+    if names is None:
+        facts = facts_of(ball, prepare_records(X, ball, units, invalid, told)[0])
+    elif checked_flag(labels_public, "labels_public"):
+        facts = facts_by_class(ball, points_by_class(X, labels, ball, units, invalid, names, told), names)
+    else:
         points = labelled_points(X, labels, ball, units, invalid, names, told)
         facts = {**facts_of(ball, points), "classes": written(names, "classes"), "labels": PRIVATE}
-        return Survey(len(points), points.unit, facts, content, beside)
-    facts = facts_by_class(ball, points_by_class(X, labels, ball, units, invalid, names, told), names)
-    return Survey(facts["n"], facts["unit"], facts, content, beside)
+    return Survey(facts, content, beside)
 
 
 def _beside(covariate: object, covariate_range: object, covariate_public: object) -> Covariate | None:

@@ -141,7 +141,8 @@ class Units(Sample[UnitPoints]):
         X, told = self.X, terms.told
         if isinstance(X, Registered):
             refuse_elsewhere(X, ball, terms)
-            return _of_units(ball, X.n, X.unit, _known_by(X), partial(_opened_units, X, ball, told, self.group))
+            public = partial(public_units, ball, X.n, X.unit)
+            return Known(X.n, X.unit, _known_by(X), partial(_opened_units, X, ball, told, self.group), public)
         X = as_batch(X, ball, units=terms.units)
         if is_each_record(terms.units):
             source = as_source(X)  # of which the number of records need not be known before they are read
@@ -149,15 +150,13 @@ class Units(Sample[UnitPoints]):
             if n is not None and n > 1:
                 foresee(n)
         points = prepare_records(X, ball, terms.units, terms.invalid, told, self.group)[0]
-        return _of_units(
-            ball, points.n, points.unit,
+        return Known(
+            points.n,
+            points.unit,
             lambda account: (account.marked(content_of(X, ball, terms.units), facts_of(ball, points)),),
             lambda: points,
-        )  # fmt: skip
-
-
-def _of_units(ball: Ball, n: int, unit: str, data: Data, points: Callable[[], UnitPoints]) -> Known[UnitPoints]:
-    return Known(n, unit, data, points, partial(public_units, ball, n, unit))
+            partial(public_units, ball, points.n, points.unit),
+        )
 
 
 @dataclass(frozen=True, eq=False)

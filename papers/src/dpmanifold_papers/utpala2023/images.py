@@ -15,7 +15,7 @@ from dpmanifold.privacy import ApproxDP
 from dpmanifold.statistic import Header
 from dpmanifold.stats.curator import Told
 from dpmanifold.stats.draws import Hidden, fresh_bits
-from dpmanifold.stats.inputs import EACH_RECORD, prepare
+from dpmanifold.stats.inputs import EACH_RECORD, prepare_records
 from dpmanifold.stats.mean import MEAN
 from dpmanifold.stats.program import run
 from dpmanifold_papers.framework import Experiment, ResultTable, Row, Sample, Task, group
@@ -123,7 +123,7 @@ class _Bench:
         self.published = descriptor_ball(kind, bound="published")
         self.public = descriptor_ball(kind)
         # Every descriptor is in either ball: nothing is clipped, and the truth is the same.
-        self.points = prepare(X, self.public, ApproxDP(1.0, DELTAS[0]), EACH_RECORD, "raise", Told(confirm=True))
+        self.points = prepare_records(X, self.public, EACH_RECORD, "raise", Told(confirm=True))[0]
         self.mean = self.points.mean()
         self.truth = self.public.from_frame(self.mean[None])[0]
 

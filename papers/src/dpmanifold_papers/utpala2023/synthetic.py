@@ -11,9 +11,8 @@ import numpy as np
 from dpmanifold._check import Array
 from dpmanifold.ball import Ball
 from dpmanifold.plots import canvas
-from dpmanifold.privacy import ApproxDP
 from dpmanifold.stats.curator import Told
-from dpmanifold.stats.inputs import EACH_RECORD, prepare
+from dpmanifold.stats.inputs import EACH_RECORD, prepare_records
 from dpmanifold_papers.framework import Experiment, ResultTable, Row, Sample, Task, group
 from dpmanifold_papers.utpala2023.drawing import LINES, curve, log_panel, panels, sheet
 from dpmanifold_papers.utpala2023.settings import (
@@ -45,9 +44,7 @@ FROM = f"over delta = {CLAIMED_DELTAS[0]:g}"
 def simulated_mean(k: int, rng: np.random.Generator) -> tuple[Ball, Array]:
     """Draw a data set; return its ball and its mean in the ball's frame, as a release computes them."""
     ball = simulated_ball(k)
-    points = prepare(
-        simulated_matrices(k, UNITS, rng), ball, ApproxDP(1.0, DELTA), EACH_RECORD, "raise", Told(confirm=True)
-    )
+    points = prepare_records(simulated_matrices(k, UNITS, rng), ball, EACH_RECORD, "raise", Told(confirm=True))[0]
     return ball, points.mean()
 
 
