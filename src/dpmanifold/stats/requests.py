@@ -43,7 +43,7 @@ class Question(Generic[P]):
     plan : makes the plan from what is public, given as a :class:`~dpmanifold.statistic.Header`, and the options
     options : keywords of the plan
     statistic : where it is asked by an object that no registry has: that one, for an account refuses it
-    meant : options of which the library knows what they mean
+    meant : options of which the library knows what they mean: none of a plan that is not its own
     """
 
     name: str
@@ -75,7 +75,8 @@ class Question(Generic[P]):
         kinds: list[Any] = [type(part) for part in (*parts, *features)]
         every = zip((*parts, *features), kinds, strict=True)
         found = [part for part, kind in every if part is not None and not is_own_class(kind)]
-        return found if is_own_function(getattr(self.plan, "__func__", self.plan)) else [*found, self.plan]
+        own = bool(self.meant) or is_own_function(getattr(self.plan, "__func__", self.plan))
+        return found if own else [*found, self.plan]
 
     def _plainly(self, ball: Ball) -> dict[str, Any]:
         """Return options that can be said in several ways, in the one way that is written."""
