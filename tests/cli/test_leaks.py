@@ -19,7 +19,7 @@ from dpmanifold import plots, sensitivity
 from dpmanifold.cli import app
 from dpmanifold.cli.outputs import save_picture
 from dpmanifold.report import html_report
-from dpmanifold.stats.median_steps import about
+from dpmanifold.stats.median import about
 from dpmanifold.stats.query import QUERIES
 
 pytestmark = pytest.mark.security

@@ -10,7 +10,7 @@ import math
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -265,7 +265,7 @@ class AveragedStatistic(Statistic):
                 self._fill(found, block, ball, first, middle)
                 self._fill(found, block, ball, middle, last)
 
-    def as_stated(self, release: Release) -> AveragedStatistic:
+    def as_stated(self, release: Release) -> Self:
         """Return the statistic with the options that a release states in its details; itself, if it has none."""
         return self
 

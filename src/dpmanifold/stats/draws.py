@@ -37,7 +37,7 @@ from dpmanifold.stats.ranges import DRAWN_ROUNDING, SURELY, Limits, baseline_fau
 AUTO = "auto"
 # Whether a smaller scale would help is seen at this share of the calibrated one.
 _TINY = 1e-6
-_RADIAL: dict[str, type[DistanceLaw]] = {"laplace": RiemannianLaplace, "gaussian": RiemannianGaussian}
+RADIAL: dict[str, type[DistanceLaw]] = {"laplace": RiemannianLaplace, "gaussian": RiemannianGaussian}
 # On curved spaces quantiles so near to 0 are quadratures, and volumes are those of flat balls: half of it is on the
 # safe side.
 _CURVED = 0.5
@@ -306,7 +306,7 @@ class PointDraw(Draw):
     def nearest(self, drawn: Drawn, alarm: float) -> float:
         """Return how near a draw comes to given numbers; below 0 where the mechanism's law is not known."""
         (mechanism, calibration, _), frame = self.chosen, self.ball.frame
-        if mechanism.noise not in _RADIAL:
+        if mechanism.noise not in RADIAL:
             return super().nearest(drawn, alarm)
         size = frame.dim if self._on_space else len(drawn.numbers)
         found = Tail(mechanism.noise, calibration.scale, size, drawn.grid).nearest(alarm)
@@ -315,7 +315,7 @@ class PointDraw(Draw):
         # Where there is no curvature above 0 the law is spread out more than on a flat space.
         if frame.curvature[1] > 0:
             try:
-                law = _RADIAL[mechanism.noise](frame, frame.origin, calibration.scale)
+                law = RADIAL[mechanism.noise](frame, frame.origin, calibration.scale)
                 found = min(found, float(law.radius.quantile(alarm)))
             except DPManifoldError:  # of products the law of a distance is not known: draws that are equal are copies
                 found = min(found, 0.0)

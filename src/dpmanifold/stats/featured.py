@@ -42,11 +42,11 @@ class FeatureStatistic(AveragedStatistic):
     def __init__(self, features: FeatureMap) -> None:
         self.features = features
 
-    def as_stated(self, release: Release) -> FeatureStatistic:
-        """Return the statistic with the options that a release states; itself, if it has none."""
-        return self
-
     # ---------------------------------------------------------------- the average
+
+    def reach(self, ball: Ball) -> float:
+        """Return what coordinates are cut to, and count as shares of: the radius, unless a subclass says otherwise."""
+        return ball.radius
 
     def size(self, ball: Ball) -> int:
         """Return how many features there are."""
@@ -76,11 +76,11 @@ class FeatureStatistic(AveragedStatistic):
 
     def value(self, numbers: FloatArray, ball: Ball) -> FloatArray:
         """Return the noisy average in the data's own units."""
-        return numbers * self.features.units(ball.frame.dim, ball.radius)
+        return numbers * self.features.units(ball.frame.dim, self.reach(ball))
 
     def numbers(self, value: Any, ball: Ball) -> FloatArray:
         """Return the average that a value stands for."""
-        return super().numbers(value, ball) / self.features.units(ball.frame.dim, ball.radius)
+        return super().numbers(value, ball) / self.features.units(ball.frame.dim, self.reach(ball))
 
     # ---------------------------------------------------------------- asking
 
@@ -101,7 +101,7 @@ class FeatureStatistic(AveragedStatistic):
     def noise_scales(self, release: Release) -> FloatArray:
         """Return the standard deviation of the noise on every number, in the data's own units."""
         stated = self.as_stated(release)
-        return release.scale * stated.features.units(release.ball.frame.dim, release.ball.radius)
+        return release.scale * stated.features.units(release.ball.frame.dim, stated.reach(release.ball))
 
     def range(self, ball: Ball) -> float | None:
         """Return the radius: noise on the coordinates as large leaves nothing."""

@@ -31,7 +31,7 @@ from dpmanifold.stats.draws import (
 )
 from dpmanifold.stats.inputs import checked_flag
 from dpmanifold.stats.mean_plan import Plan, plan_mean
-from dpmanifold.stats.program import Drawing, Program
+from dpmanifold.stats.program import Drawing, Program, step_of
 from dpmanifold.stats.refine import SKIPPED, SMALL_FILL, Refinement, Wanted
 from dpmanifold.stats.shrinkage import JAMES_STEIN, Shrinkage, admissible_shrinkage, best_shrinkage
 from dpmanifold.stats.stand_in import STANDS_IN, TANGENT, aims_at_frechet, gap_of, stand_in, stated_gap
@@ -269,8 +269,7 @@ def draw_mean(
     if states_gap:
         gap = with_fallback(lambda: stated_gap(release), lambda: ball.diameter)
         release = replace(release, details={**release.details, TANGENT_GAP: gap})
-    stated: Release = yield release
-    return stated
+    return (yield from step_of(release))
 
 
 def _decided_shrinkage(header: Header, chosen: Chosen, project: bool, shrink: str | None) -> Shrinkage | None:

@@ -20,8 +20,7 @@ from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise
 from dpmanifold.privacy.accounts import Account
 from dpmanifold.release import Release
-from dpmanifold.sensitivity import Sensitivity
-from dpmanifold.statistic import STATISTICS, Header, Kind, Step
+from dpmanifold.statistic import STATISTICS, Header, Step
 from dpmanifold.stats.additive import additive, additive_forecast
 from dpmanifold.stats.asking import Terms, ask
 from dpmanifold.stats.chain import MomentsProgram
@@ -29,9 +28,8 @@ from dpmanifold.stats.curator import Curator
 from dpmanifold.stats.moments import REFERENCE, Moment
 from dpmanifold.stats.program import Program
 from dpmanifold.stats.query import LEVEL, REFINE, Option, Query
-from dpmanifold.stats.ranges import Limits, limits_of_features
 from dpmanifold.stats.samples import Units
-from dpmanifold.stats.signs import COMPONENT_SHARES, SIGNS, of_features, refuse_long
+from dpmanifold.stats.signs import COMPONENT_SHARES, SIGNS, FeaturesAboutMean, refuse_long
 
 # Of squares and of their products, which only say how far squares vary: so many balance the noise on both.
 _WEIGHT = 1 / 3
@@ -87,7 +85,7 @@ def private_pga(
     return PrincipalComponents(ask(question, Units(X), ball, privacy, terms).release, level)
 
 
-class ComponentVariances(Moment):
+class ComponentVariances(FeaturesAboutMean):
     """Means of squared coordinates along released directions, of the rest, and of products of these.
 
     Its value has k + 2 + (k + 1)(k + 2)/2 numbers for k directions, all over the squared reach: no unit is farther
@@ -100,13 +98,14 @@ class ComponentVariances(Moment):
     directions : orthonormal rows, (count, d), once they are released
     """
 
-    name, kind = "components", Kind.VECTOR
+    name = "components"
     words = "variances along released principal directions, for components"
     details = frozenset({REFERENCE, COUNT, WEIGHT})
+    features: Squares
 
     def __init__(self, count: int = 3, weight: float = _WEIGHT, directions: FloatArray | None = None) -> None:
         self.count, self.weight = count, weight
-        self.squares = Squares(np.zeros((count, 1)) if directions is None else directions, weight)
+        self.features = Squares(np.zeros((count, 1)) if directions is None else directions, weight)
 
     def prepared(
         self, header: Header, *, count: int = 3, refine: bool = False, mechanism: Any = "auto"
@@ -138,34 +137,18 @@ class ComponentVariances(Moment):
         """Return it along the directions that the step released."""
         return ComponentVariances(self.count, self.weight, principal_directions(step, self.count)[1])
 
-    def size(self, ball: Ball) -> int:
-        """Return how many squares and products there are."""
-        return self.squares.size(ball.frame.dim)
-
-    def sensitivity(self, ball: Ball, n: int, away: float) -> Sensitivity:
-        """Bound its change: the root of 2 + 2 weight over n, as squares are over the squared reach."""
-        return of_features(self.squares, ball.frame.dim, n, self.name)
-
     def exact(self, points: UnitPoints, at: Array, reach: float) -> FloatArray:
         """Return the means of squares and products along the directions."""
         frame = points.ball.frame
         return points.mean_of(
-            lambda block: self.squares.of(shorten(np.nan_to_num(frame.log_coords(at, block) / reach), 1.0)), 1.0
+            lambda block: self.features.of(shorten(np.nan_to_num(frame.log_coords(at, block) / reach), 1.0)), 1.0
         )
-
-    def value(self, numbers: FloatArray, details: dict[str, float]) -> FloatArray:
-        """Return the numbers as they are."""
-        return np.asarray(numbers)
 
     def step(self, header: Header, share: Promise, away: float, exact: bool) -> Step:
         """Return its draw as public numbers foresee it; the error is that of the variances."""
         step = super().step(header, share, away, exact)
         calibration = additive(self.sensitivity(header.ball, header.n, away), share)
-        return replace(step, error=additive_forecast(calibration, self.squares.count).mean, exact=True)
-
-    def limits_of(self, ball: Ball, reach: float, before: Release | None) -> Limits:
-        """Return what means of squares and of their products can be."""
-        return limits_of_features(self.squares, ball.frame.dim)
+        return replace(step, error=additive_forecast(calibration, self.count).mean, exact=True)
 
     def shape_stated(self, ball: Ball, details: Mapping[str, float]) -> tuple[int, ...]:
         """Return how many numbers there are for the stated number of directions."""

@@ -20,9 +20,8 @@ from dpmanifold.stats.chain import gaussian
 from dpmanifold.stats.curator import Curator
 from dpmanifold.stats.featured import FeatureProgram
 from dpmanifold.stats.joint_moments import JOINT_MOMENTS, JointMomentsAboutCenter
-from dpmanifold.stats.one_draw import smaller_in_one_draw
 from dpmanifold.stats.program import Program
-from dpmanifold.stats.prospects import joint_draws
+from dpmanifold.stats.prospects import joint_draws, smaller_in_one_draw
 from dpmanifold.stats.query import ESTIMAND_OF_INFERENCE, LEVEL, REFINE, Query
 from dpmanifold.stats.samples import Units
 from dpmanifold.stats.second_moment import SECOND_MOMENT

@@ -99,14 +99,6 @@ class RegressionMoments(FeatureStatistic):
         found = features.sensitivity_of(self.features, ball.frame.dim, n, self.name)
         return replace(found, proof=self.proof)
 
-    def value(self, numbers: FloatArray, ball: Ball) -> FloatArray:
-        """Return the noisy average in the data's own units."""
-        return numbers * self.features.units(ball.frame.dim, self.reach(ball))
-
-    def numbers(self, value: Any, ball: Ball) -> FloatArray:
-        """Return the average that a value stands for."""
-        return np.asarray(value, dtype=np.float64).ravel() / self.features.units(ball.frame.dim, self.reach(ball))
-
     def limits_of(self, ball: Ball) -> Limits:
         """Return what averages of the features can be; of a public covariate the last two are known."""
         limits = super().limits_of(ball)
@@ -120,14 +112,6 @@ class RegressionMoments(FeatureStatistic):
     def error(self, ball: Ball, calibration: Calibration) -> Forecast:
         """Return the law of the noise on the average residual, in the data's units."""
         return additive_forecast(replace(calibration, scale=2 * calibration.scale * self.reach(ball)), ball.frame.dim)
-
-    def forecast(self, release: Release) -> Forecast:
-        """Return the law of the noise on the average residual."""
-        return self.as_stated(release).error(release.ball, release.calibration)
-
-    def noise_scales(self, release: Release) -> FloatArray:
-        """Return the standard deviation of the noise on every number, in the data's own units."""
-        return release.scale * self.features.units(release.ball.frame.dim, radius_of(release))
 
     def clipping(self, release: Release) -> Clipping | None:
         """Return None: residuals are clipped about the curve, which shortens its correction, and shows there."""
@@ -154,16 +138,6 @@ class RegressionMoments(FeatureStatistic):
 
 REGRESSION = RegressionMoments()
 STATISTICS.register(REGRESSION.name, REGRESSION)
-
-
-def _tube(ball: Ball) -> Ball:
-    """Return the vectors among which residuals are looked for."""
-    return flat_ball(ball, ball.radius)
-
-
-def _coverage(ball: Ball, n: int, search: Promise, rest: Promise) -> float:
-    """Return the share of the residuals that a radius is asked to hold, given what the search and the step promise."""
-    return min(_MOST_COVERED, coverage_of(ball.space.dim, n, search, rest))
 
 
 class RegressionProgram(Program[MarkedPoints]):
@@ -212,8 +186,10 @@ class RegressionProgram(Program[MarkedPoints]):
 
     @cached_property
     def _search(self) -> RadiusPlan:
+        """The search for a radius among residuals."""
         ball, n = self.header.ball, self.header.n
-        return RadiusPlan(_tube(ball), n, self.shares[1], _coverage(ball, n, *self.shares[1:]))
+        coverage = min(_MOST_COVERED, coverage_of(ball.space.dim, n, *self.shares[1:]))
+        return RadiusPlan(flat_ball(ball, ball.radius), n, self.shares[1], coverage)
 
     def _worth(self) -> str:
         """Say whether a coarse curve can help, by its noise and that of the counts."""

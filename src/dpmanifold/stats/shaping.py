@@ -215,7 +215,14 @@ class Shaping:
     @cached_property
     def skipped(self) -> str | None:
         """Why a shape cannot help, or None."""
-        return self._obstacle()
+        found = self.first.obstacle(MOST_MISCOUNTED)
+        if found is not None:
+            return found
+        radius = None if self.public is not None else SMALL_FILL * self.ball.radius
+        if self.expected(radius) > _LEAST_GAIN * self.plain:
+            whose = "that fill a tenth of the ball" if self.public is None else "of that shape"
+            return f"even data {whose} would gain hardly anything"
+        return None
 
     def search(self, outer: Ball, share: Promise) -> RadiusPlan:
         """Return the search for a radius in a ball."""
@@ -244,7 +251,8 @@ class Shaping:
         ball, away = self.ball, self.away(radius)
         whole = flat_ball(ball, ball.radius)
         chosen = self.choice(whole, self.total)
-        noise = min(self._noise(Shape.round(ball.space.dim), chosen), _best(whole, self.n, self.total))
+        best = choose("auto", whole, self.n, self.total)[2].mean
+        noise = min(self._noise(Shape.round(ball.space.dim), chosen), best)
         if ball.space.is_flat and chosen[0].noise == "gaussian":
             noise = min(noise, shrunken_error(ball.space.dim, ball.radius, chosen[1].scale, away))
         return min(noise, math.hypot(ball.radius, away))
@@ -279,21 +287,6 @@ class Shaping:
             noise = self._noise(shape, self.choice(flat_ball(ball, radius), self.rest))
             square += chance * (noise**2 + _AWAY**2 * float(likely @ found.cut[used] ** 2))
         return min(math.sqrt(square), math.hypot(ball.radius, self.away()))
-
-    def _obstacle(self) -> str | None:
-        found = self.first.obstacle(MOST_MISCOUNTED)
-        if found is not None:
-            return found
-        radius = None if self.public is not None else SMALL_FILL * self.ball.radius
-        if self.expected(radius) > _LEAST_GAIN * self.plain:
-            whose = "that fill a tenth of the ball" if self.public is None else "of that shape"
-            return f"even data {whose} would gain hardly anything"
-        return None
-
-
-def _best(whole: Ball, n: int, total: Promise) -> float:
-    """Return the expected noise of the mechanism that a mean without a shape would take."""
-    return choose("auto", whole, n, total)[2].mean
 
 
 @dataclass(frozen=True)

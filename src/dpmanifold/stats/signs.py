@@ -32,7 +32,32 @@ _WEIGHT = 10.0
 _LARGEST = 4.0
 
 
-class SignMoments(Moment):
+class FeaturesAboutMean(Moment):
+    """The mean of a feature map about a released mean: the numbers are released as they are."""
+
+    kind = Kind.VECTOR
+    features: FeatureMap
+
+    def size(self, ball: Ball) -> int:
+        """Return how many features there are."""
+        return self.features.size(ball.frame.dim)
+
+    def sensitivity(self, ball: Ball, n: int, away: float) -> Sensitivity:
+        """Bound how far one of n units moves it, the same wherever the mean is: features have a length of their own."""
+        dim = ball.frame.dim
+        apart = computed_diameter(self.features, dim)
+        return sensitivity.of_average(self.features.longest(dim), n, self.name, PROOF, diameter=apart)
+
+    def value(self, numbers: FloatArray, details: dict[str, float]) -> FloatArray:
+        """Return the numbers as they are."""
+        return np.asarray(numbers)
+
+    def limits_of(self, ball: Ball, reach: float, before: Release | None) -> Limits:
+        """Return what means of the features can be."""
+        return limits_of_features(self.features, ball.frame.dim)
+
+
+class SignMoments(FeaturesAboutMean):
     """The means of u and of u u', u = v/|v| and v the coordinates of a unit at a released mean: the sign covariance.
 
     Its eigenvectors are the principal directions where the population is elliptical about its mean, in the same order
@@ -51,9 +76,10 @@ class SignMoments(Moment):
     (5, True)
     """
 
-    name, kind = "signs", Kind.VECTOR
+    name = "signs"
     words = "directions from a released mean and their products, for principal directions"
     details = frozenset({REFERENCE, WEIGHT})
+    features = Signs(_WEIGHT)
 
     def prepared(self, header: Header, *, refine: bool = False, mechanism: Any = "auto") -> Program[UnitPoints]:
         """Plan the mean and this moment."""
@@ -64,10 +90,6 @@ class SignMoments(Moment):
         """Return the shape of a value."""
         return (self.size(ball),)
 
-    def size(self, ball: Ball) -> int:
-        """Return how many numbers there are."""
-        return Signs(_WEIGHT).size(ball.frame.dim)
-
     def largest(self, reach: float) -> float:
         """Return a bound on directions and their weighted products."""
         return _LARGEST
@@ -76,34 +98,16 @@ class SignMoments(Moment):
         """Return the weight."""
         return {WEIGHT: _WEIGHT}
 
-    def sensitivity(self, ball: Ball, n: int, away: float) -> Sensitivity:
-        """Bound its change, the same wherever the mean is."""
-        return of_features(Signs(_WEIGHT), ball.frame.dim, n, self.name)
-
     def exact(self, points: UnitPoints, at: Array, reach: float) -> FloatArray:
         """Return the means of directions and of their products."""
-        frame, signs = points.ball.frame, Signs(_WEIGHT)
+        frame, signs = points.ball.frame, self.features
         return points.mean_of(
             lambda block: signs.of(np.nan_to_num(frame.log_coords(at, block))), signs.longest(frame.dim)
         )
 
-    def value(self, numbers: FloatArray, details: dict[str, float]) -> FloatArray:
-        """Return the numbers as they are."""
-        return np.asarray(numbers)
-
-    def limits_of(self, ball: Ball, reach: float, before: Release | None) -> Limits:
-        """Return what means of directions and of their products can be."""
-        return limits_of_features(Signs(_WEIGHT), ball.frame.dim)
-
 
 SIGNS = SignMoments()
 STATISTICS.register(SIGNS.name, SIGNS)
-
-
-def of_features(features: FeatureMap, dim: int, n: int, name: str) -> Sensitivity:
-    """Bound how far one of n units moves the average of features about a released mean."""
-    apart = computed_diameter(features, dim)
-    return sensitivity.of_average(features.longest(dim), n, name, PROOF, diameter=apart)
 
 
 def refuse_long(name: str, size: int, ball: Ball) -> None:
