@@ -101,11 +101,11 @@ class ComponentVariances(FeaturesAboutMean):
     name = "components"
     words = "variances along released principal directions, for components"
     details = frozenset({REFERENCE, COUNT, WEIGHT})
-    features: Squares
+    feature_map: Squares
 
     def __init__(self, count: int = 3, weight: float = _WEIGHT, directions: FloatArray | None = None) -> None:
         self.count, self.weight = count, weight
-        self.features = Squares(np.zeros((count, 1)) if directions is None else directions, weight)
+        self.feature_map = Squares(np.zeros((count, 1)) if directions is None else directions, weight)
 
     def prepared(
         self, header: Header, *, count: int = 3, refine: bool = False, mechanism: Any = "auto"
@@ -141,7 +141,7 @@ class ComponentVariances(FeaturesAboutMean):
         """Return the means of squares and products along the directions."""
         frame = points.ball.frame
         return points.mean_of(
-            lambda block: self.features.of(shorten(np.nan_to_num(frame.log_coords(at, block) / reach), 1.0)), 1.0
+            lambda block: self.feature_map.of(shorten(np.nan_to_num(frame.log_coords(at, block) / reach), 1.0)), 1.0
         )
 
     def step(self, header: Header, share: Promise, away: float, exact: bool) -> Step:

@@ -36,17 +36,17 @@ class FeaturesAboutMean(Moment):
     """The mean of a feature map about a released mean: the numbers are released as they are."""
 
     kind = Kind.VECTOR
-    features: FeatureMap
+    feature_map: FeatureMap
 
     def size(self, ball: Ball) -> int:
         """Return how many features there are."""
-        return self.features.size(ball.frame.dim)
+        return self.feature_map.size(ball.frame.dim)
 
     def sensitivity(self, ball: Ball, n: int, away: float) -> Sensitivity:
         """Bound how far one of n units moves it, the same wherever the mean is: features have a length of their own."""
         dim = ball.frame.dim
-        apart = computed_diameter(self.features, dim)
-        return sensitivity.of_average(self.features.longest(dim), n, self.name, PROOF, diameter=apart)
+        apart = computed_diameter(self.feature_map, dim)
+        return sensitivity.of_average(self.feature_map.longest(dim), n, self.name, PROOF, diameter=apart)
 
     def value(self, numbers: FloatArray, details: dict[str, float]) -> FloatArray:
         """Return the numbers as they are."""
@@ -54,7 +54,7 @@ class FeaturesAboutMean(Moment):
 
     def limits_of(self, ball: Ball, reach: float, before: Release | None) -> Limits:
         """Return what means of the features can be."""
-        return limits_of_features(self.features, ball.frame.dim)
+        return limits_of_features(self.feature_map, ball.frame.dim)
 
 
 class SignMoments(FeaturesAboutMean):
@@ -79,7 +79,7 @@ class SignMoments(FeaturesAboutMean):
     name = "signs"
     words = "directions from a released mean and their products, for principal directions"
     details = frozenset({REFERENCE, WEIGHT})
-    features = Signs(_WEIGHT)
+    feature_map = Signs(_WEIGHT)
 
     def prepared(self, header: Header, *, refine: bool = False, mechanism: Any = "auto") -> Program[UnitPoints]:
         """Plan the mean and this moment."""
@@ -100,7 +100,7 @@ class SignMoments(FeaturesAboutMean):
 
     def exact(self, points: UnitPoints, at: Array, reach: float) -> FloatArray:
         """Return the means of directions and of their products."""
-        frame, signs = points.ball.frame, self.features
+        frame, signs = points.ball.frame, self.feature_map
         return points.mean_of(
             lambda block: signs.of(np.nan_to_num(frame.log_coords(at, block))), signs.longest(frame.dim)
         )
