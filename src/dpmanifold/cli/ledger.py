@@ -18,13 +18,15 @@ from dpmanifold.cli.payer import READER, opened, population_of
 from dpmanifold.cli.records import read
 from dpmanifold.cli.speech import say, say_answer, table_of
 from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.ledger import Audit
+from dpmanifold.ledger import verify_export as verified
 from dpmanifold.privacy import Promise
 from dpmanifold.privacy.amounts import cost_of, in_words
 from dpmanifold.progress import quietly
+from dpmanifold.storage.filesystems import same_volume
 
 if TYPE_CHECKING:
     from dpmanifold.ledger import Population
-    from dpmanifold.ledger.auditing import Audit
     from dpmanifold.ledger.datasets import DataSet
 
 app = typer.Typer(
@@ -77,7 +79,6 @@ def create(
 ) -> None:
     """Make a new ledger, with its witness and the secret key of its fingerprints. Refuses one that is there."""
     from dpmanifold.ledger import Ledger
-    from dpmanifold.storage.filesystems import same_volume
 
     with Ledger.create(where, witness=witness, secret=secret, principal=principal, writer=writer) as ledger:
         facts = {"ledger": ledger.id, "where": ledger.name, "witness": str(ledger.witness.path),
@@ -412,8 +413,6 @@ def verify_export(
     as_json: options.Json = False,
 ) -> None:
     """Check an export by itself: hashes, sums, caps. Exits with 4 if something does not hold."""
-    from dpmanifold.ledger.export import verify_export as verified
-
     _say_audit(verified(path), as_json)
 
 

@@ -11,7 +11,7 @@ import inspect
 import pathlib
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
@@ -28,10 +28,10 @@ from dpmanifold.cli.speech import complain, say, say_answer, say_json, say_table
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.manifolds import space_from_text
 from dpmanifold.progress import quietly
+from dpmanifold.remote import Client, Pending, connect
+from dpmanifold.remote.tokens import known_services, store
+from dpmanifold.remote.transport import checked_url, printable
 from dpmanifold.stats.query import Query, query_named
-
-if TYPE_CHECKING:
-    from dpmanifold.remote import Client, Pending
 
 app = typer.Typer(
     help="Ask a service for releases of data that stay where they are (dpm serve).\n\n"
@@ -112,10 +112,6 @@ def login(
 
     Make one on the service's account page. It is tried before it is stored.
     """
-    from dpmanifold.remote import connect
-    from dpmanifold.remote.tokens import store
-    from dpmanifold.remote.transport import checked_url
-
     where = checked_url(url)
     asked = sys.stdin is not None and sys.stdin.isatty()
     token = (typer.prompt("token", hide_input=True) if asked else sys.stdin.readline()).strip()
@@ -279,8 +275,6 @@ def _table(title: str, headings: Iterable[str], rows: Iterable[Iterable[object]]
 
 def _plain(value: object) -> str:
     """Return text of a service as a terminal can show it."""
-    from dpmanifold.remote.transport import printable
-
     return printable(str(value))
 
 
@@ -394,9 +388,6 @@ def _receive(pending: Pending[Any], outputs: Outputs | None, quiet: bool, timeou
 @contextlib.contextmanager
 def connected(url: str | None) -> Iterator[Client]:
     """Open a client of the service that was named, or of the only one that there is a token for."""
-    from dpmanifold.remote import connect
-    from dpmanifold.remote.tokens import known_services
-
     known = list(known_services())
     if url is None and len(known) != 1:
         which = f"one of {', '.join(known)}" if known else "there is none yet: dpm remote login URL"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import pathlib
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -29,15 +29,13 @@ from dpmanifold.cli.records import Given, How, gathered, read
 from dpmanifold.cli.speech import complain, say, say_answer, say_json
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.files import whole_file
+from dpmanifold.ledger.receipts import Compared, compared_with_export
 from dpmanifold.records import read_record
 from dpmanifold.release import Release
 from dpmanifold.result import Result, load
 from dpmanifold.sources import Source
 from dpmanifold.stats import EACH_RECORD, Verification, verify
 from dpmanifold.stats.answers import MEANS, answer_from_record
-
-if TYPE_CHECKING:
-    from dpmanifold.ledger.receipts import Compared
 
 # Classes that a message names at most.
 _MOST_NAMED = 12
@@ -113,8 +111,6 @@ def _several(path: pathlib.Path) -> dict[str, Release]:
 
 def _paid(result: Result, where: str) -> Compared:
     """Hold a result against a ledger, or an export of one."""
-    from dpmanifold.ledger.receipts import Compared, compared_with_export
-
     if any(release.receipt is None for release in result.released):
         return Compared(("it carries no receipt: no ledger paid for it.",), "")
     if is_export(where):
