@@ -489,8 +489,11 @@ def _solved(pull: _Pull, tol: float, max_iter: int) -> tuple[Array, float, int]:
             near = closer
             value = pull.distance(at, near)
     raise ConvergenceError(
-        f"the median did not reach tol = {tol:.3g} within max_iter = {max_iter} steps: it is at {residual:.3g}. Raise "
-        "tol or max_iter."
+        "the median did not reach tol = {tol:.3g} within max_iter = {max_iter} steps: it is at {residual:.3g}. Raise "
+        "tol or max_iter.",
+        tol=Public(tol),
+        max_iter=Public(max_iter),
+        residual=residual,
     )
 
 
