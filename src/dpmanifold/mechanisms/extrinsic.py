@@ -12,7 +12,7 @@ from dpmanifold.frechet import UnitPoints
 from dpmanifold.manifolds.facts import StoredNumbers
 from dpmanifold.mechanisms.base import ROUND_UP, Calibration, Forecast, Law, Mechanism, pure_epsilon
 from dpmanifold.mechanisms.shared import PlacedLaw
-from dpmanifold.noise.distance import DistanceLaw, flat_law
+from dpmanifold.noise.distance import flat_law
 from dpmanifold.privacy import Promise, PureDP
 from dpmanifold.privacy.calibrate import gaussian_scale, laplace_scale
 from dpmanifold.sensitivity import Sensitivity, of_mean
@@ -44,18 +44,17 @@ class ExtrinsicMechanism(Mechanism):
 
     _noise: str
 
-    def _law(self, dim: int, scale: float) -> DistanceLaw:
-        return flat_law(self._noise, dim, scale)
-
     def forecast(self, ball: Ball, n: int, calibration: Calibration) -> Forecast:
         """Return the law of the noise's length in the surrounding space (not a distance on the space)."""
-        return Forecast(self._law(_stored(ball).size, calibration.scale).radius, exact=True)
+        return Forecast(flat_law(self._noise, _stored(ball).size, calibration.scale).radius, exact=True)
 
     def law(self, ball: Ball, calibration: Calibration, mean: Array, points: UnitPoints) -> Law:
         """Return the noisy numbers' law, in the surrounding space of the frame."""
         numbers = _stored(ball)
         stored = numbers.from_frame(mean)
-        return PlacedLaw(self._law(numbers.size, calibration.scale), lambda z: numbers.with_noise(stored, z))
+        return PlacedLaw(
+            flat_law(self._noise, numbers.size, calibration.scale), lambda z: numbers.with_noise(stored, z)
+        )
 
 
 def _stored(ball: Ball) -> StoredNumbers:

@@ -21,9 +21,8 @@ import numpy.typing as npt
 
 from dpmanifold._check import FloatArray
 from dpmanifold.errors import InvalidArgumentError, SamplerError
-from dpmanifold.noise.curve import Curve, Function
 from dpmanifold.noise.source import MAX_ROUNDS, RandomSource, Size, as_shape
-from dpmanifold.noise.tangents import Panels, lifted_envelope, refined_tangents
+from dpmanifold.noise.tangents import Curve, Function, Panels, lifted_envelope, refined_tangents
 
 # How far a computed log density may lie above its envelope before a draw is refused (as log of the ratio).
 _EXCESS = 1e-9
