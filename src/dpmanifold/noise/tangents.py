@@ -1,4 +1,4 @@
-"""Tangents of a log density given piece by piece: where they are best placed, enough of them, and draws from below them.
+"""Tangents of a log density given piece by piece: where they are best placed, and draws from below enough of them.
 
 See :mod:`dpmanifold.noise.radial` for what they are for.
 """
