@@ -11,7 +11,7 @@ import pytest
 from scipy import special, stats
 
 from dpmanifold.errors import InvalidArgumentError, SamplerError
-from dpmanifold.noise import RadialLaw, SimulationSource, SystemSource, curve, tangents
+from dpmanifold.noise import RadialLaw, SimulationSource, SystemSource, tangents
 from laws.fit import assert_fits, assert_mean, rejects, tabulated_cdf
 
 SIZES = [20_000, pytest.param(200_000, marks=pytest.mark.slow)]
@@ -578,7 +578,7 @@ def test_a_flat_area_on_the_sphere_is_rejected(source):
 
 def test_accepting_everything_is_rejected_and_rejection_puts_it_right(source, monkeypatch):
     # With five tangents the envelope is far from the law: rejection has something to do.
-    monkeypatch.setattr(curve, "_LEVELS", np.array([2.0, 40.0]))
+    monkeypatch.setattr(tangents, "_LEVELS", np.array([2.0, 40.0]))
     monkeypatch.setattr(tangents, "_CHORD_SHARE", 0.2)
     law = RadialLaw(*flat_laplace(10, 1.0))
     assert law.acceptance() < 0.9
