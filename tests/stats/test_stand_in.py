@@ -27,7 +27,7 @@ from dpmanifold import (
 )
 from dpmanifold.mechanisms import choose, get
 from dpmanifold.mechanisms.shared import AboutMean
-from dpmanifold.stats.stand_in import gap_of, stand_in
+from dpmanifold.stats.refine import gap_of, stand_in
 
 GAP = "tangent_gap"
 BALLS = [

@@ -32,9 +32,19 @@ from dpmanifold.stats.draws import (
 from dpmanifold.stats.inputs import checked_flag
 from dpmanifold.stats.mean_plan import Plan, plan_mean
 from dpmanifold.stats.program import Drawing, Program, step_of
-from dpmanifold.stats.refine import SKIPPED, SMALL_FILL, Refinement, Wanted
+from dpmanifold.stats.refine import (
+    SKIPPED,
+    SMALL_FILL,
+    STANDS_IN,
+    TANGENT,
+    Refinement,
+    Wanted,
+    aims_at_frechet,
+    gap_of,
+    stand_in,
+    stated_gap,
+)
 from dpmanifold.stats.shrinkage import JAMES_STEIN, Shrinkage, admissible_shrinkage, best_shrinkage
-from dpmanifold.stats.stand_in import STANDS_IN, TANGENT, aims_at_frechet, gap_of, stand_in, stated_gap
 
 # Mechanisms whose noise is normal in the frame of a flat ball.
 UNSHAPED = "noise_shape_skipped"

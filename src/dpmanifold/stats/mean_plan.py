@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -198,20 +198,12 @@ class Plan:
 
     def table(self) -> Table:
         """Return the plan as a table for a terminal (the other quantiles are in `rows`)."""
-        from rich import box
-        from rich.table import Table
-
         mean = "mean" if self.estimand == "frechet" else f"{self.estimand} mean"
         title = f"Private {mean} of {self.n:,} units, {self.privacy}"
-        table = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0))
-        # On a narrow terminal a long name goes on in the next line; no number is ever cut.
-        table.add_column("mechanism", overflow="fold")
         headings = ["scale", "error", "95 %", "/radius"]
         if self.ball.space.distance_factor(0.0) is not None:
             headings.append("factor")
-        for heading in headings:
-            table.add_column(heading, justify="right", no_wrap=True)
-        table.add_column("note", no_wrap=True)
+        table = plan_table(title, ["mechanism"], headings)
         for row in self.rows:
             mark = "" if row.exact else "≤"
             cells = [f"{row.scale:.3g}", f"{mark}{row.error:.3g}", f"{mark}{row.high:.3g}", f"{row.of_radius:.1%}"]
@@ -221,6 +213,21 @@ class Plan:
                 cells.append(f"{row.factor:.3g}")
             table.add_row(row.mechanism, *cells, row.note)
         return table
+
+
+def plan_table(title: str, names: Sequence[str], headings: Sequence[str]) -> Table:
+    """Return a table for a terminal without rows: columns of names, of numbers, and one of notes."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0))
+    # On a narrow terminal a long name goes on in the next line; no number is ever cut.
+    for name in names:
+        table.add_column(name, overflow="fold")
+    for heading in headings:
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("note", no_wrap=True)
+    return table
 
 
 def plan_mean(

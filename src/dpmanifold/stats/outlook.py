@@ -25,7 +25,7 @@ from dpmanifold.statistic import (
 )
 from dpmanifold.stats.draws import checked_arithmetic
 from dpmanifold.stats.mean import MEAN
-from dpmanifold.stats.mean_plan import Plan, checked_public
+from dpmanifold.stats.mean_plan import Plan, checked_public, plan_table
 from dpmanifold.stats.prospects import USUAL_FILL, Prospect, prospect
 from dpmanifold.stats.query import QUERIES, Query, of_statistic, query_named
 from dpmanifold.stats.second_moment import SECOND_MOMENT
@@ -144,18 +144,10 @@ class Outlook:
 
     def table(self) -> Table:
         """Return the draws as a table for a terminal."""
-        from rich import box
-        from rich.table import Table
-
         query = QUERIES.find(self.statistic)
         what = private_words(self.statistic).capitalize() if query is None else query.title
         title = f"{what}: {self.n:,} units, {self.privacy}"
-        table = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0))
-        table.add_column("draw", overflow="fold")
-        table.add_column("mechanism", overflow="fold")
-        for heading in ("scale", "error", "/largest"):
-            table.add_column(heading, justify="right", no_wrap=True)
-        table.add_column("note", no_wrap=True)
+        table = plan_table(title, ["draw", "mechanism"], ["scale", "error", "/largest"])
         for step in self.steps:
             mark = "" if step.exact else "≤"
             error = "-" if step.error is None else f"{mark if step.error_exact else '≤'}{step.error:.3g}"

@@ -2,6 +2,10 @@
 
 Releases of such data are made up, by the laws of the sample's moments and of the noise, and read as real ones are. The
 numbers are the same for the same question: the simulation has a seed of its own.
+
+By them it is decided, too, whether a region for the Fréchet mean on a curved space is smaller from one draw of joint
+moments. One draw has less noise than a mean and a second moment about it, but holds the tangent mean: the region is
+grown by how far the two can be apart (theory section 7, region).
 """
 
 from __future__ import annotations
