@@ -106,9 +106,10 @@ def audit_mean(
     target = _Target(ball, privacy, chosen, calibration, said, rng, runs // _DATA_SETS, done)
     seen = [(pair.name, *found) for pair in neighbours(ball, n) for found in target.attacked(pair)]
     each = 1 - (1 - confidence) / len(seen)
+    most = 2 * best_guess(privacy) - 1  # advantage: the total variation between neighbours
     findings = []
     for data, attack, first, second in seen:
-        name, measure, allowed = _bounded(privacy) if attack == BLACK_BOX else (ADVANTAGE, advantage, _guess(privacy))
+        name, measure, allowed = _bounded(privacy) if attack == BLACK_BOX else (ADVANTAGE, advantage, most)
         found: Certificate = certified(first, second, measure, confidence=each)
         findings.append(Finding(attack, data, name, allowed, found.estimate, found.lower, attack != TIMING))
     order = (BLACK_BOX, LOW_BITS, WORDS, TIMING)
@@ -130,11 +131,6 @@ def _bounded(privacy: Promise) -> tuple[str, Measure, float]:
         case ZCDP():
             return "rho", rho_of, privacy.above[0]
     raise AssertionError("a promise is one of the four kinds")
-
-
-def _guess(privacy: Promise) -> float:
-    """Return the largest advantage that a promise allows: the total variation between neighbours."""
-    return 2 * best_guess(privacy) - 1
 
 
 @dataclass

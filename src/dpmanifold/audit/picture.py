@@ -55,8 +55,5 @@ def _bars(axes: canvas.Axes, result: Audit) -> None:
     axes.plot([], [], "o", color=canvas.INK, markersize=3.5, label="seen")
     axes.axvline(1.0, color=canvas.BALL, linewidth=1.2, linestyle="--", label="allowed")
     axes.set_xlim(0, 1.6 * max(1.0, *shares))
-    axes.set_yticks(range(len(result.findings)), [f"{f.attack}, {f.data}" for f in result.findings])
-    axes.set_ylim(len(result.findings) - 0.45, -0.55)
-    canvas.tidy(axes, "shown, as a multiple of what the promise allows", grid="x")
-    axes.tick_params(axis="y", length=0)
-    axes.spines["left"].set_visible(False)
+    names = [f"{f.attack}, {f.data}" for f in result.findings]
+    canvas.named_bars(axes, names, "shown, as a multiple of what the promise allows")

@@ -134,25 +134,23 @@ class PrivateLDA(ClassifierMixin, ResultEstimator[LinearDiscriminant]):  # type:
 
     # ---------------------------------------------------------------- telling classes
 
-    def _scores(self, X: object) -> tuple[LinearDiscriminant, Array]:
+    def _scores(self, X: object) -> FloatArray:
         found = self._fitted
-        return found, self._points(X, found.ball.space)
+        return found.decision_function(self._points(X, found.ball.space), priors=self.priors)
 
     def decision_function(self, X: object) -> FloatArray:
         """Return the score of each class, (n, n_classes); of two classes that of the second over the first, (n,)."""
-        found, points = self._scores(X)
-        scores = found.decision_function(points, priors=self.priors)
+        scores = self._scores(X)
         return scores if len(self.classes_) > 2 else np.asarray(scores[:, 1] - scores[:, 0])
 
     def predict(self, X: object) -> Array:
         """Return the most probable class, (n,)."""
-        found, points = self._scores(X)
-        return np.asarray(self.classes_[found.decision_function(points, priors=self.priors).argmax(axis=1)])
+        return np.asarray(self.classes_[self._scores(X).argmax(axis=1)])
 
     def predict_proba(self, X: object) -> FloatArray:
         """Return the probability of each class, (n, n_classes), if classes were normal."""
-        found, points = self._scores(X)
-        return found.predict_proba(points, priors=self.priors)
+        found = self._fitted
+        return found.predict_proba(self._points(X, found.ball.space), priors=self.priors)
 
 
 # -------------------------------------------------------------------- principal components

@@ -373,6 +373,23 @@ def named_rows(axes: Axes, names: Sequence[str]) -> None:
     axes.set_ylim(-len(names) + 0.4, 0.6)
 
 
+def named_bars(axes: Axes, names: Sequence[str], x: str) -> None:
+    """Name horizontal bars at 0, 1, 2, ..., the first at the top; names are the library's own.
+
+    Examples
+    --------
+    >>> axes = figure_class()().subplots()
+    >>> named_bars(axes, ["a", "b"], "distance")
+    >>> [text.get_text() for text in axes.get_yticklabels()]
+    ['a', 'b']
+    """
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(len(names) - 0.45, -0.55)
+    tidy(axes, x, grid="x")
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
+
+
 def shortened(name: str, letters: int) -> str:
     """Return a name of at most so many letters.
 

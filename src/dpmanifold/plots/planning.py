@@ -64,16 +64,9 @@ def _scales(axes: canvas.Axes, rows: list[PlanRow]) -> None:
         axes.annotate(f"{row.scale:.3g}", (row.scale, number), xytext=(6, 0), textcoords="offset points", fontsize=7.5,
                       va="center", color=canvas.INK)  # fmt: skip
     axes.margins(x=0.2)
-    _rows(axes, rows, "scale of the noise on the average record (no error follows)")
-
-
-def _rows(axes: canvas.Axes, rows: list[PlanRow], label: str) -> None:
-    """Name the mechanisms, the best at the top."""
-    axes.set_yticks(range(len(rows)), [row.mechanism for row in rows])
-    axes.set_ylim(len(rows) - 0.45, -0.55)
-    canvas.tidy(axes, label, grid="x")
-    axes.tick_params(axis="y", length=0)
-    axes.spines["left"].set_visible(False)
+    canvas.named_bars(
+        axes, [row.mechanism for row in rows], "scale of the noise on the average record (no error follows)"
+    )
 
 
 def _bars(axes: canvas.Axes, rows: list[PlanRow], radius: float) -> None:
@@ -101,7 +94,7 @@ def _bars(axes: canvas.Axes, rows: list[PlanRow], radius: float) -> None:
         axes.set_xlim(0, max(row.high for row in rows) * (1.25 if all(row.covers_timing for row in rows) else 1.7))
     if radius <= max(row.high for row in rows):
         axes.axvline(radius, color=canvas.BALL, linewidth=1.2, linestyle="--", label="radius of the ball")
-    _rows(axes, rows, "distance between the release and the mean it hides")
+    canvas.named_bars(axes, [row.mechanism for row in rows], "distance between the release and the mean it hides")
 
 
 def plan_curve(ball: Ball, privacy: Promise, n_values: Sequence[int] | npt.NDArray[np.integer]) -> canvas.Figure:
