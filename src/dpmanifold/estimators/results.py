@@ -145,7 +145,8 @@ class PrivateLDA(ClassifierMixin, ResultEstimator[LinearDiscriminant]):  # type:
 
     def predict(self, X: object) -> Array:
         """Return the most probable class, (n,)."""
-        return np.asarray(self.classes_[self._scores(X).argmax(axis=1)])
+        best = self._scores(X).argmax(axis=1)
+        return np.asarray(self.classes_[best])
 
     def predict_proba(self, X: object) -> FloatArray:
         """Return the probability of each class, (n, n_classes), if classes were normal."""
