@@ -19,6 +19,7 @@ import dpmanifold as dpm
 from dpmanifold import EACH_RECORD, GDP, Ball
 from dpmanifold.errors import ReleaseLostError
 from dpmanifold.ledger.settling import Settling
+from dpmanifold.manifolds import exact_points
 from dpmanifold.noise.source import SystemSource
 from dpmanifold.stats import settling
 
@@ -204,6 +205,9 @@ class Armed:
         while frame is not None:
             frame.f_trace = None
             frame = frame.f_back
+        # A trace function can raise where no signal can: at the end of a `with`, before the lock is given back.
+        while exact_points._LOCK._is_owned():
+            exact_points._LOCK.release()
         self._patch.undo()
 
 
