@@ -23,9 +23,9 @@ from dpmanifold.privacy import (
     to_zcdp,
 )
 from dpmanifold.stats.ball import REFINE_SHARES
-from dpmanifold.stats.fourth_moment import INTERVAL_SHARES
+from dpmanifold.stats.chain import REGION_SHARES
 from dpmanifold.stats.inputs import divide
-from dpmanifold.stats.second_moment import REGION_SHARES
+from dpmanifold.stats.variance_interval import INTERVAL_SHARES
 
 sizes = st.floats(min_value=1e-6, max_value=50)
 deltas = st.floats(min_value=1e-300, max_value=1e-3)

@@ -14,7 +14,7 @@ import dpmanifold as dpm
 from dpmanifold.errors import BudgetError, InvalidArgumentError, InvalidDataError, PromiseError
 from dpmanifold.features import Signs, Squares, computed_diameter
 from dpmanifold.inference.pga import COUNT
-from dpmanifold.stats.signs import COMPONENT_SHARES
+from dpmanifold.stats.pga import COMPONENT_SHARES
 from laws import feature_laws, replay
 from laws.accounts import MemoryAccount
 from laws.sabotage import with_less_noise

@@ -331,5 +331,5 @@ def test_picture_report_and_words():
 
 
 def test_free_weights_are_the_ones_in_use():
-    assert Lengths(*dpm.stats.joint_lengths.FREE_WEIGHTS).diameter(3) == 2.0
+    assert Lengths(*dpm.stats.joint_moments.FREE_WEIGHTS).diameter(3) == 2.0
     assert JointMoments(dpm.stats.joint_moments.FREE_WEIGHT).diameter(3) == 2.0

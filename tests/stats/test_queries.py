@@ -46,7 +46,7 @@ OTHERWISE = {
         "stats/mean.py": "the statistic",
         "stats/mean_plan.py": "a word of a verdict",
     },
-    "pga": {"stats/signs.py": "the page of a proof"},
+    "pga": {"stats/pga.py": "the page of a proof"},
     "median": {"frechet/__init__.py": "a function"},
     "region": {"inference/region.py": "a word of a note"},
     "regression": {"plots/__init__.py": "a function"},

@@ -8,9 +8,7 @@ from dpmanifold.stats.check import Verification, verify
 from dpmanifold.stats.comparison import Comparison, compare
 from dpmanifold.stats.curator import Notice
 from dpmanifold.stats.inputs import EACH_RECORD
-from dpmanifold.stats.joint_distances import JOINT_DISTANCES
-from dpmanifold.stats.joint_lengths import JOINT_LENGTHS
-from dpmanifold.stats.joint_moments import JOINT_MOMENTS
+from dpmanifold.stats.joint_moments import JOINT_DISTANCES, JOINT_LENGTHS, JOINT_MOMENTS
 from dpmanifold.stats.k_sample import K_SAMPLE, private_k_sample_test
 from dpmanifold.stats.lda import LDA, private_lda
 from dpmanifold.stats.mean_plan import Plan, PlanRow, RefinePlan, needed_promise, needed_units, plan_mean

@@ -27,8 +27,15 @@ from dpmanifold.registry import is_own
 from dpmanifold.release import Drawn, Release
 from dpmanifold.sensitivity import Sensitivity
 from dpmanifold.statistic import STATISTICS, Header, Kind, Statistic, Step
-from dpmanifold.stats.additive import additive, additive_forecast, refuse_overflow
-from dpmanifold.stats.draws import Hidden, VectorDraw, additive_step, checked_arithmetic
+from dpmanifold.stats.draws import (
+    Hidden,
+    VectorDraw,
+    additive,
+    additive_forecast,
+    additive_step,
+    checked_arithmetic,
+    refuse_overflow,
+)
 from dpmanifold.stats.program import Drawing, Program, step_of
 from dpmanifold.stats.ranges import Limits, limits_of_length
 

@@ -21,7 +21,7 @@ from dpmanifold.statistic import Header, Step
 from dpmanifold.stats.asking import Terms, ask
 from dpmanifold.stats.averaged import AverageProgram
 from dpmanifold.stats.ball import moved_into
-from dpmanifold.stats.chain import Chain, gaussian, mean_name
+from dpmanifold.stats.chain import REGION_SHARES, SECOND_MOMENT, Chain, gaussian, mean_name
 from dpmanifold.stats.curator import Curator
 from dpmanifold.stats.draws import Hidden, refuse_inexact
 from dpmanifold.stats.featured import FeatureProgram
@@ -32,7 +32,6 @@ from dpmanifold.stats.query import ESTIMAND_OF_INFERENCE, LEVEL, REFINE, Query
 from dpmanifold.stats.refine import Refinement, Wanted
 from dpmanifold.stats.region import checked_estimand, in_one_draw, joint_moments_in
 from dpmanifold.stats.samples import Groups
-from dpmanifold.stats.second_moment import REGION_SHARES, SECOND_MOMENT
 
 # More groups than anybody compares: beyond, a number of them in a file is taken for a wrong one.
 MOST_GROUPS = 1000

@@ -27,9 +27,9 @@ from dpmanifold.privacy import Budget, Promise
 from dpmanifold.privacy.accounts import Account
 from dpmanifold.release import Release
 from dpmanifold.statistic import STATISTICS, Header
-from dpmanifold.stats.additive import additive_forecast
 from dpmanifold.stats.asking import Terms, ask
 from dpmanifold.stats.curator import Curator
+from dpmanifold.stats.draws import additive_forecast
 from dpmanifold.stats.featured import FeatureProgram, FeatureStatistic
 from dpmanifold.stats.inputs import checked_flag
 from dpmanifold.stats.program import Program

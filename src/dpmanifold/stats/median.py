@@ -27,7 +27,6 @@ from dpmanifold.privacy.accounts import Account
 from dpmanifold.release import REFINE_SKIPPED, Clipping, Drawn, Release
 from dpmanifold.sensitivity import Sensitivity
 from dpmanifold.statistic import STATISTICS, Header, Kind, Statistic, Step
-from dpmanifold.stats.additive import additive, refuse_overflow
 from dpmanifold.stats.asking import Terms, ask
 from dpmanifold.stats.ball import BallSearch, moved_into, source_of
 from dpmanifold.stats.curator import Curator
@@ -36,10 +35,12 @@ from dpmanifold.stats.draws import (
     Chosen,
     Hidden,
     VectorDraw,
+    additive,
     additive_step,
     checked_arithmetic,
     mean_step,
     refuse_inexact,
+    refuse_overflow,
 )
 from dpmanifold.stats.inputs import checked_flag, divide
 from dpmanifold.stats.mean import MEAN, draw_mean, placed

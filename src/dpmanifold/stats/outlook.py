@@ -23,12 +23,12 @@ from dpmanifold.statistic import (
     refuse_unknown,
     statistic_named,
 )
+from dpmanifold.stats.chain import SECOND_MOMENT
 from dpmanifold.stats.draws import checked_arithmetic
 from dpmanifold.stats.mean import MEAN
 from dpmanifold.stats.mean_plan import Plan, checked_public, plan_table
 from dpmanifold.stats.prospects import USUAL_FILL, Prospect, prospect
 from dpmanifold.stats.query import QUERIES, Query, of_statistic, query_named
-from dpmanifold.stats.second_moment import SECOND_MOMENT
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -30,10 +30,9 @@ from dpmanifold.linalg import from_vecd, to_vecd
 from dpmanifold.privacy import Promise
 from dpmanifold.release import Drawn, Release
 from dpmanifold.stats.averaged import AverageProgram
-from dpmanifold.stats.chain import Chain
+from dpmanifold.stats.chain import REGION_SHARES, SECOND_MOMENT, Chain
 from dpmanifold.stats.joint_moments import JOINT_MOMENTS, JointMomentsAboutCenter
 from dpmanifold.stats.program import Parallel, Program
-from dpmanifold.stats.second_moment import REGION_SHARES, SECOND_MOMENT
 
 # The data assumed: uniform up to this share of the radius about a mean that is so many radii from the centre. Data that
 # lie closer together, or about the centre, gain more from one draw.

@@ -21,9 +21,8 @@ from dpmanifold.mechanisms import Calibration
 from dpmanifold.privacy import Promise, PromiseError
 from dpmanifold.release import Release
 from dpmanifold.statistic import STATISTICS, Header, Kind, Statistic, Step
-from dpmanifold.stats.additive import additive
 from dpmanifold.stats.ball import source_of
-from dpmanifold.stats.draws import Hidden, additive_step, checked_arithmetic
+from dpmanifold.stats.draws import Hidden, additive, additive_step, checked_arithmetic
 from dpmanifold.stats.program import Alone, Drawing, Program, step_of
 from dpmanifold.stats.search import COUNT, MOST_ERROR, RadiusSearch
 

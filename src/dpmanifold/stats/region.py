@@ -16,7 +16,7 @@ from dpmanifold.privacy import Budget, Promise
 from dpmanifold.privacy.accounts import Account
 from dpmanifold.statistic import Decisions, Header
 from dpmanifold.stats.asking import Terms, ask
-from dpmanifold.stats.chain import gaussian
+from dpmanifold.stats.chain import SECOND_MOMENT, gaussian
 from dpmanifold.stats.curator import Curator
 from dpmanifold.stats.featured import FeatureProgram
 from dpmanifold.stats.joint_moments import JOINT_MOMENTS, JointMomentsAboutCenter
@@ -24,7 +24,6 @@ from dpmanifold.stats.program import Program
 from dpmanifold.stats.prospects import joint_draws, smaller_in_one_draw
 from dpmanifold.stats.query import ESTIMAND_OF_INFERENCE, LEVEL, REFINE, Query
 from dpmanifold.stats.samples import Units
-from dpmanifold.stats.second_moment import SECOND_MOMENT
 
 # On a line products are cheaper: they are free up to (11 + 5 sqrt 5)/8 (theory: features).
 _LINE_WEIGHT = 2.75

@@ -23,11 +23,10 @@ from dpmanifold.privacy.accounts import Account
 from dpmanifold.release import Clipping, Release
 from dpmanifold.sensitivity import Sensitivity
 from dpmanifold.statistic import STATISTICS, Header, Statistic, Step
-from dpmanifold.stats.additive import additive, additive_forecast, refuse_overflow
 from dpmanifold.stats.asking import Terms, ask
 from dpmanifold.stats.chain import gaussian
 from dpmanifold.stats.curator import Curator
-from dpmanifold.stats.draws import Hidden, checked_arithmetic
+from dpmanifold.stats.draws import Hidden, additive, additive_forecast, checked_arithmetic, refuse_overflow
 from dpmanifold.stats.featured import FeatureStatistic
 from dpmanifold.stats.inputs import checked_flag, divide
 from dpmanifold.stats.marks import MarkedPoints, Scored

@@ -25,8 +25,7 @@ from dpmanifold.noise.tails import Tail
 from dpmanifold.privacy import Promise, PureDP, gaussian_scale, split
 from dpmanifold.release import Drawn
 from dpmanifold.sensitivity import Sensitivity
-from dpmanifold.stats.additive import additive
-from dpmanifold.stats.draws import ChoiceDraw, Hidden, VectorDraw
+from dpmanifold.stats.draws import ChoiceDraw, Hidden, VectorDraw, additive
 from dpmanifold.stats.program import Drawing
 from dpmanifold.stats.ranges import FALSE_ALARM, MOST_DRAWS, Limits, near
 

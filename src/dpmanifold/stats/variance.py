@@ -21,11 +21,11 @@ from dpmanifold.release import Release
 from dpmanifold.sensitivity import Sensitivity
 from dpmanifold.statistic import STATISTICS, Header, Kind, Step
 from dpmanifold.stats.asking import Terms, ask
+from dpmanifold.stats.chain import EXCESS, REFERENCE, Moment, excess_about, located, mean_power
 from dpmanifold.stats.curator import Curator
 from dpmanifold.stats.draws import Hidden, checked_arithmetic, choose_for, mean_step, refuse_inexact
 from dpmanifold.stats.inputs import divide
 from dpmanifold.stats.mean import MEAN, draw_mean
-from dpmanifold.stats.moments import EXCESS, REFERENCE, Moment, excess_about, located, mean_power
 from dpmanifold.stats.program import Drawing, Program
 from dpmanifold.stats.query import MECHANISM, Option, Query
 from dpmanifold.stats.samples import Units

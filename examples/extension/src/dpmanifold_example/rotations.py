@@ -12,9 +12,9 @@ from flint import arb
 from dpmanifold.errors import Message
 from dpmanifold.manifolds import Layout
 from dpmanifold.manifolds.base import EPS, POINT_TOLERANCE
-from dpmanifold.manifolds.constant_curvature import ConstantCurvature
 from dpmanifold.manifolds.embedding import SLACK, Embedding
 from dpmanifold.manifolds.exact_points import ExactPoints, norm
+from dpmanifold.manifolds.symmetric import ConstantCurvature
 from dpmanifold.manifolds.vectors import unit_direction, vector_norm
 
 

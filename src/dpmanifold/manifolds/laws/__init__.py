@@ -17,7 +17,13 @@ import numpy as np
 
 from dpmanifold.errors import InvalidArgumentError, Public
 from dpmanifold.manifolds.base import Manifold
-from dpmanifold.manifolds.laws.computation import Reference, bits_do_not_depend_on_the_batch, rounding_bounds_hold
+from dpmanifold.manifolds.laws.computation import (
+    Reference,
+    bits_do_not_depend_on_the_batch,
+    embeddings_keep_their_bounds,
+    exact_points_are_moved_as_points_are,
+    rounding_bounds_hold,
+)
 from dpmanifold.manifolds.laws.geometry import (
     a_point_leaves_as_one_array,
     curvature_is_one_story,
@@ -30,7 +36,6 @@ from dpmanifold.manifolds.laws.geometry import (
     spheres_have_the_stated_area,
     translations_bend_squares_at_most_once,
 )
-from dpmanifold.manifolds.laws.images import embeddings_keep_their_bounds, exact_points_are_moved_as_points_are
 from dpmanifold.manifolds.laws.samples import BrokenLawError, require
 from dpmanifold.registry import is_own
 
