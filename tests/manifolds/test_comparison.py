@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpmanifold import KendallShapes, Sphere
-from dpmanifold.manifolds.comparison import farthest_logs, farthest_means
+from dpmanifold.sensitivity import farthest_logs, farthest_means
 
 ROOT = pathlib.Path(__file__).parents[2]
 RADII = (0.2, np.pi / 8, 0.6, 0.75, 0.785)

@@ -12,8 +12,12 @@ from dpmanifold._check import shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.mechanisms.base import Calibration, Forecast, Mechanism, pure_epsilon
-from dpmanifold.mechanisms.estimands import ExtrinsicMean, TangentMean
-from dpmanifold.mechanisms.extrinsic import ExtrinsicGaussianMechanism, ExtrinsicLaplaceMechanism
+from dpmanifold.mechanisms.estimands import (
+    ExtrinsicGaussianMechanism,
+    ExtrinsicLaplaceMechanism,
+    ExtrinsicMean,
+    TangentMean,
+)
 from dpmanifold.mechanisms.kng import GradientMechanism
 from dpmanifold.mechanisms.riemannian import (
     ExactGaussianMechanism,

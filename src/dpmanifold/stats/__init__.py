@@ -4,6 +4,7 @@ from dpmanifold.release import Clipping
 from dpmanifold.stats.asking import Terms, ask, private_statistic
 from dpmanifold.stats.averaged import AveragedStatistic, AverageProgram
 from dpmanifold.stats.ball import BALL_QUERY, private_ball
+from dpmanifold.stats.ball import RADIUS as RADIUS
 from dpmanifold.stats.check import Verification, verify
 from dpmanifold.stats.comparison import Comparison, compare
 from dpmanifold.stats.curator import Notice
@@ -19,7 +20,6 @@ from dpmanifold.stats.pair import Pair
 from dpmanifold.stats.pga import PGA, private_pga
 from dpmanifold.stats.program import Parallel, Program
 from dpmanifold.stats.query import QUERIES, Option, Query
-from dpmanifold.stats.radius import RADIUS as RADIUS
 from dpmanifold.stats.region import REGION, private_region
 from dpmanifold.stats.regression import REGRESSION_QUERY, private_regression
 from dpmanifold.stats.samples import Groups, Labelled, Units, WithCovariate

@@ -28,7 +28,7 @@ from dpmanifold.release import REFINE_SKIPPED, Clipping, Drawn, Release
 from dpmanifold.sensitivity import Sensitivity
 from dpmanifold.statistic import STATISTICS, Header, Kind, Statistic, Step
 from dpmanifold.stats.asking import Terms, ask
-from dpmanifold.stats.ball import BallSearch, moved_into, source_of
+from dpmanifold.stats.ball import BallSearch, RadiusPlan, moved_into, source_of
 from dpmanifold.stats.curator import Curator
 from dpmanifold.stats.draws import (
     RADIAL,
@@ -46,7 +46,6 @@ from dpmanifold.stats.inputs import checked_flag, divide
 from dpmanifold.stats.mean import MEAN, draw_mean, placed
 from dpmanifold.stats.program import Drawing, Program, step_of, together
 from dpmanifold.stats.query import REFINE, Query
-from dpmanifold.stats.radius import RadiusPlan
 from dpmanifold.stats.ranges import limits_of_length
 from dpmanifold.stats.refine import SKIPPED
 from dpmanifold.stats.samples import Units

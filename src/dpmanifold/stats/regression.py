@@ -24,6 +24,7 @@ from dpmanifold.release import Clipping, Release
 from dpmanifold.sensitivity import Sensitivity
 from dpmanifold.statistic import STATISTICS, Header, Statistic, Step
 from dpmanifold.stats.asking import Terms, ask
+from dpmanifold.stats.ball import RadiusPlan
 from dpmanifold.stats.chain import gaussian
 from dpmanifold.stats.curator import Curator
 from dpmanifold.stats.draws import Hidden, additive, additive_forecast, checked_arithmetic, refuse_overflow
@@ -32,7 +33,6 @@ from dpmanifold.stats.inputs import checked_flag, divide
 from dpmanifold.stats.marks import MarkedPoints, Scored
 from dpmanifold.stats.program import Declared, Drawing, Program, together
 from dpmanifold.stats.query import LEVEL, REFINE, Query
-from dpmanifold.stats.radius import RadiusPlan
 from dpmanifold.stats.ranges import Limits
 from dpmanifold.stats.refine import REFINEMENT, SKIPPED
 from dpmanifold.stats.samples import WithCovariate

@@ -18,9 +18,9 @@ from dpmanifold.manifolds import Euclidean
 from dpmanifold.mechanisms import Forecast, Mechanism, choose, usual
 from dpmanifold.mechanisms.forecasts import shaped_forecast
 from dpmanifold.privacy import Promise, PromiseError, PureDP
+from dpmanifold.stats.ball import RadiusPlan
 from dpmanifold.stats.draws import Chosen
 from dpmanifold.stats.inputs import divide
-from dpmanifold.stats.radius import RadiusPlan
 from dpmanifold.stats.refine import SMALL_FILL, Wanted
 from dpmanifold.stats.search import RadiusSearch
 from dpmanifold.stats.shrinkage import shrunken_error
