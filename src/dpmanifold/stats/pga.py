@@ -251,7 +251,9 @@ class ComponentVariances(FeaturesAboutMean):
         """Return its draw as public numbers foresee it; the error is that of the variances."""
         step = super().step(header, share, away, exact)
         calibration = additive(self.sensitivity(header.ball, header.n, away), share)
-        return replace(step, error=additive_forecast(calibration, self.count).mean, exact=True)
+        return replace(
+            step, error=additive_forecast(calibration, self.count + 1).mean, exact=True
+        )  # and that of the rest
 
     def shape_stated(self, ball: Ball, details: Mapping[str, float]) -> tuple[int, ...]:
         """Return how many numbers there are for the stated number of directions."""
