@@ -9,8 +9,8 @@ import sqlalchemy as sa
 from argon2 import PasswordHasher
 
 from dpmanifold import InvalidArgumentError
-from dpmanifold.service import events, limits, tables
-from dpmanifold.service.accounts import AT_ONCE, Accounts, Actor, Passwords
+from dpmanifold.service import events, tables
+from dpmanifold.service.accounts import AT_ONCE, OF_ADDRESS, OF_NAME, Accounts, Actor, Passwords, count_attempt, forgive
 from dpmanifold.service.errors import Conflict, NotFound, NotSignedIn, ServiceError, TooMany
 from service.conftest import PASSWORD, one_engine
 
@@ -165,7 +165,7 @@ def test_ones_own_password_is_changed_with_the_old_one(accounts, database):
 
 @one_engine
 def test_old_passwords_are_not_guessed_by_changing_them(accounts):
-    for _ in range(limits.OF_NAME):
+    for _ in range(OF_NAME):
         with pytest.raises(InvalidArgumentError):
             accounts.change_password("ada", "a guess", "another long password")
     with pytest.raises(TooMany):
@@ -278,7 +278,7 @@ def test_after_five_failures_of_a_name_nobody_is_let_in_for_a_while(accounts, cl
 
 
 def test_after_twenty_failures_from_an_address_it_has_to_wait(accounts, clock):
-    for number in range(limits.OF_ADDRESS):
+    for number in range(OF_ADDRESS):
         assert isinstance(failure_of(accounts, f"name-{number}"), NotSignedIn)
     assert isinstance(failure_of(accounts, "ada", PASSWORD), TooMany)
     assert accounts.signed("ada", PASSWORD, "192.0.2.8").name == "ada"
@@ -288,7 +288,7 @@ def test_after_twenty_failures_from_an_address_it_has_to_wait(accounts, clock):
 
 @one_engine
 def test_one_network_of_ipv6_is_one_address(accounts):
-    for number in range(limits.OF_ADDRESS):
+    for number in range(OF_ADDRESS):
         failure_of(accounts, f"name-{number}", address=f"2001:db8::{number:x}")
     assert isinstance(failure_of(accounts, "ada", PASSWORD, "2001:db8::ffff"), TooMany)
     assert accounts.signed("ada", PASSWORD, "2001:db8:0:1::1").name == "ada"
@@ -354,10 +354,10 @@ def verified_at_once(accounts, monkeypatch, seconds):
 
 def count_afterwards(monkeypatch):
     """Have attempts looked at before the verification, and counted when it has failed."""
-    count, verified = limits.count, Accounts._verified
+    count, verified = count_attempt, Accounts._verified
 
     def look(connection, name, address=None):
-        limits.forgive(connection, count(connection, name, address))
+        forgive(connection, count(connection, name, address))
         return []
 
     def then_count(self, name, password, address):
@@ -366,12 +366,12 @@ def count_afterwards(monkeypatch):
             count(connection, name, address)
         return found
 
-    monkeypatch.setattr(limits, "count", look)
+    monkeypatch.setattr("dpmanifold.service.accounts.count_attempt", look)
     monkeypatch.setattr(Accounts, "_verified", then_count)
 
 
 def test_many_at_once_are_no_way_around(accounts, monkeypatch):
-    assert verified_at_once(accounts, monkeypatch, 0.5) == limits.OF_NAME
+    assert verified_at_once(accounts, monkeypatch, 0.5) == OF_NAME
 
 
 def test_counting_afterwards_would_be_a_way_around(accounts, monkeypatch):

@@ -8,12 +8,11 @@ from typer.testing import CliRunner
 
 from dpmanifold.cli import app as cli
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError, LedgerError
-from dpmanifold.service import limits
+from dpmanifold.service import accounts
 from dpmanifold.service.desk import Desk
 from dpmanifold.service.web import api
-from dpmanifold.service.web.api import ENDPOINTS, SCHEMAS
+from dpmanifold.service.web.api import ENDPOINTS, SCHEMAS, parsed
 from dpmanifold.service.web.openapi import fault, openapi_document
-from dpmanifold.service.web.reading import parsed
 from dpmanifold.stats.query import Option
 from service_rooms import desk_of, service_in
 from service_web import REF, SMALL, Rooms, app_of, ask, ask_json, cookie, rejected
@@ -250,22 +249,22 @@ def _assert_guesses(rooms, app, where):
         assert ask_json(app, "GET", "/me", guess, address=where).status == 401
     found = ask_json(app, "GET", "/me", guess, address=where)
     assert (found.status, found.json()["error"]["kind"]) == (429, "too-many")
-    assert 0 < int(found["retry-after"]) <= limits.WINDOW
+    assert 0 < int(found["retry-after"]) <= accounts.WINDOW
     assert ask_json(app, "GET", "/me", rooms.tokens["ada"], address=where).status == 200  # one that is known is taken
     assert ask_json(app, "GET", "/me", address=where).status == 401  # nothing was shown, nothing guessed
     assert ask_json(app, "GET", "/me", guess, address="198.51.100.1").status == 401
 
 
 def test_tokens_cannot_be_guessed(rooms, app, monkeypatch, clock):
-    monkeypatch.setattr(limits, "OF_TOKENS", 3)
+    monkeypatch.setattr(accounts, "OF_TOKENS", 3)
     _assert_guesses(rooms, app, "203.0.113.1")
     clock.forward(minutes=15)
     assert ask_json(app, "GET", "/me", "dpm_" + "A" * 43, address="203.0.113.1").status == 401
 
 
 def test_an_interface_that_does_not_count_guesses_is_noticed(rooms, app, monkeypatch):
-    monkeypatch.setattr(limits, "OF_TOKENS", 3)
-    monkeypatch.setattr(limits, "count_guess", lambda *_: None)
+    monkeypatch.setattr(accounts, "OF_TOKENS", 3)
+    monkeypatch.setattr(accounts, "count_guess", lambda *_: None)
     with rejected():
         _assert_guesses(rooms, app, "203.0.113.2")
 
