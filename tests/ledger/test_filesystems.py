@@ -9,7 +9,7 @@ import pytest
 from dpmanifold.errors import DPManifoldError
 from dpmanifold.ledger import Ledger
 from dpmanifold.service.database import Database
-from dpmanifold.storage.sqlite import filesystem_of, network_of, same_volume
+from dpmanifold.storage.filesystems import filesystem_of, network_of, same_volume
 
 pytestmark = pytest.mark.security
 

@@ -23,7 +23,7 @@ from dpmanifold.ledger import verify_export as verified
 from dpmanifold.privacy import Promise
 from dpmanifold.privacy.amounts import cost_of, in_words
 from dpmanifold.progress import quietly
-from dpmanifold.storage.sqlite import same_volume
+from dpmanifold.storage.filesystems import same_volume
 
 if TYPE_CHECKING:
     from dpmanifold.ledger import Population

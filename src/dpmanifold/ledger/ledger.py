@@ -30,7 +30,7 @@ from dpmanifold.ledger.witness import Witness
 from dpmanifold.privacy import Promise
 from dpmanifold.privacy.accounts import checked_text
 from dpmanifold.privacy.promises import as_promise
-from dpmanifold.storage.sqlite import same_volume
+from dpmanifold.storage.filesystems import same_volume
 
 T = TypeVar("T")
 

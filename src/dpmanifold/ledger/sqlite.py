@@ -14,7 +14,8 @@ from dpmanifold.errors import InvalidArgumentError, LedgerError
 from dpmanifold.ledger.migrations import refuse_others, revision_of, upgrade
 from dpmanifold.ledger.schema import REVISION
 from dpmanifold.ledger.stores import PATIENCE, Held, Store
-from dpmanifold.storage.sqlite import SqliteDatabase, network_of, patiently
+from dpmanifold.storage.filesystems import network_of
+from dpmanifold.storage.sqlite import SqliteDatabase, patiently
 
 if sys.platform != "win32":  # where no ledger is opened: its witness refuses
     import fcntl

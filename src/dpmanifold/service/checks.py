@@ -24,7 +24,7 @@ from dpmanifold.service.database import Database
 from dpmanifold.service.processes import SAME_USER
 from dpmanifold.service.service import PRINCIPAL
 from dpmanifold.service.settings import UNIX, Settings
-from dpmanifold.storage.sqlite import same_volume
+from dpmanifold.storage.filesystems import same_volume
 
 OK, NOTE, FAIL = "ok", "note", "FAIL"
 _PACKAGES = ("starlette", "uvicorn", "jinja2", "argon2", "sqlalchemy", "alembic")

@@ -24,8 +24,9 @@ from dpmanifold.files import Closable
 from dpmanifold.service import events, tables
 from dpmanifold.service.errors import Unavailable
 from dpmanifold.storage.database import Database as AnyDatabase
+from dpmanifold.storage.filesystems import network_of
 from dpmanifold.storage.postgres import PostgresDatabase
-from dpmanifold.storage.sqlite import SqliteDatabase, network_of
+from dpmanifold.storage.sqlite import SqliteDatabase
 
 PATIENCE = 10.0
 """Seconds that a transaction waits for the one that writes; each takes a few milliseconds."""
