@@ -18,8 +18,8 @@ from dpmanifold.ball import Ball
 from dpmanifold.cli import options
 from dpmanifold.cli.arguments import EACH, ball_of, kind_of, space_of
 from dpmanifold.cli.command import how_of, shared_options
-from dpmanifold.cli.engine import at_work
 from dpmanifold.cli.failures import DATA_REFUSED, words_of
+from dpmanifold.cli.options import at_work
 from dpmanifold.cli.records import (
     Given,
     How,

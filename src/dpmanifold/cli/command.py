@@ -15,8 +15,8 @@ from dpmanifold._check import Array
 from dpmanifold.ball import Ball
 from dpmanifold.cli import options
 from dpmanifold.cli.arguments import ball_of, classes_of, promise_of
-from dpmanifold.cli.engine import at_work
 from dpmanifold.cli.failures import guarded
+from dpmanifold.cli.options import at_work
 from dpmanifold.cli.outputs import Folder, Outputs, Views
 from dpmanifold.cli.payer import NOBODY, Payer, paying, refuse_simulations, with_array
 from dpmanifold.cli.records import Given, How, read

@@ -11,8 +11,8 @@ import typer
 from dpmanifold.cli import options
 from dpmanifold.cli.arguments import ball_of, class_words, classes_of, promise_of
 from dpmanifold.cli.command import how_of, invalid_of, one_apart, shared_options, teller
-from dpmanifold.cli.engine import at_work
 from dpmanifold.cli.failures import PROMISE_IMPOSSIBLE, guarded
+from dpmanifold.cli.options import at_work
 from dpmanifold.cli.outputs import check_targets, require_plots, save_picture
 from dpmanifold.cli.payer import READER, opened, population_of
 from dpmanifold.cli.records import read

@@ -29,7 +29,6 @@ This module needs scikit-learn; `import dpmanifold` does not.
 """
 
 from dpmanifold.estimators import base as _base  # noqa: F401 (first, as it says how to get scikit-learn)
-from dpmanifold.estimators.means import PrivateFrechetMean, PrivateMDM
-from dpmanifold.estimators.results import PrivateComponents, PrivateLDA
+from dpmanifold.estimators.adapters import PrivateComponents, PrivateFrechetMean, PrivateLDA, PrivateMDM
 
 __all__ = ["PrivateComponents", "PrivateFrechetMean", "PrivateLDA", "PrivateMDM"]

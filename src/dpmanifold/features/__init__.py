@@ -4,14 +4,14 @@ Each unit is mapped by itself, so there is no solver, no curvature and one pass 
 a proven bound on how far apart two units' features can be; noise for that bound hides all of them at once.
 """
 
-from dpmanifold.features.averages import (
+from dpmanifold.features.base import (
+    FeatureMap,
     average,
     computed_diameter,
     coordinates,
     logarithms,
     sensitivity_of,
 )
-from dpmanifold.features.base import FeatureMap
 from dpmanifold.features.geodesics import MarkedMoments
 from dpmanifold.features.labelled import COUNT_WEIGHT, ClassMoments
 from dpmanifold.features.maps import (
@@ -24,12 +24,13 @@ from dpmanifold.features.maps import (
     Distances,
     JointMoments,
     Lengths,
+    Signs,
+    Squares,
     Tangent,
     checked_weight,
     slope_of_directions,
 )
 from dpmanifold.features.shapes import Shape, checked_shape
-from dpmanifold.features.signs import Signs, Squares
 
 FEATURES: dict[str, FeatureMap] = {found.name: found for found in (Tangent(), JointMoments(), Lengths(), Distances())}
 FEATURES[Directions.name] = Directions(0.5)

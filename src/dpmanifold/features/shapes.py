@@ -17,7 +17,7 @@ import numpy as np
 from dpmanifold._check import Array, FloatArray, numeric_array
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.features.averages import logarithms, products
+from dpmanifold.features.base import logarithms, products
 from dpmanifold.manifolds.vectors import shorten
 
 MIXED = 0.05

@@ -14,18 +14,16 @@ a mark tells whether it may be shown. Points that you add yourself must be publi
 'private release'
 """
 
-from dpmanifold.plots.curves import profile
 from dpmanifold.plots.dispatch import PICTURES, Picture, show
 from dpmanifold.plots.geodesics import components, regression
 from dpmanifold.plots.globe import sphere
-from dpmanifold.plots.glyphs import matrix, tensors
+from dpmanifold.plots.glyphs import matrix, product, tensors
 from dpmanifold.plots.landmarks import shape
 from dpmanifold.plots.lda import classes
 from dpmanifold.plots.ledger import history
 from dpmanifold.plots.numbers import balls, interval, outlook, table, vector
 from dpmanifold.plots.planes import tangent
-from dpmanifold.plots.planning import plan, plan_curve
-from dpmanifold.plots.products import product
+from dpmanifold.plots.planning import plan, plan_curve, profile
 from dpmanifold.plots.two_sample import groups, test
 
 __all__ = [
