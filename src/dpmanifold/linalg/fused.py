@@ -90,13 +90,7 @@ def log_mean(
     _one_axis(x)
     if weights is not None:
         return from_vecd(_weighted_sum(x, weights, log_norm(x, condition=condition), condition))
-    sums = _triangle_sum(x, LARGEST_LOGARITHM)
-    if not passes.usable(x):
-        sums.add(pack_triangles(logm(x)))
-    else:
-        marked = passes.run(_batch(x), passes.LOG, sums=sums, condition=condition).marked
-        sums.add(pack_triangles(log_of_eigenvalues(x[marked])))
-    return unpack_triangles(sums.total()[0]) / len(x)
+    return _mean_of_logarithms(x, condition)
 
 
 def log_euclidean_mean(
@@ -251,13 +245,7 @@ def affine_gradient(
     inverse, power = affine_factor(base)
     if weights is not None:
         return from_vecd(whitened_log_sum(inverse, x, weights, power, condition=condition)[0])
-    sums = _triangle_sum(x, LARGEST_LOGARITHM)
-    left: Array | slice = slice(None)
-    if passes.usable(x):
-        factor = passes.plain(inverse)
-        left = passes.run(_batch(x), passes.LOG, factor=factor, power=power, sums=sums, condition=condition).marked
-    sums.add(pack_triangles(from_vecd(_coordinates_by_lapack(x[left], inverse, power))))
-    return unpack_triangles(sums.total()[0]) / len(x)
+    return _mean_of_logarithms(x, condition, inverse, power)
 
 
 def not_definite(x: FloatArray) -> npt.NDArray[np.intp]:
@@ -320,9 +308,7 @@ def symmetrize_batch(x: FloatArray) -> FloatArray:
     x = passes.entered(x)
     if not passes.usable(x):
         return symmetrize(x)
-    found = passes.run(_batch(x), passes.SYMMETRIZE, matrices=True).matrices
-    assert found is not None
-    return found.reshape(x.shape)
+    return passes.images(x, passes.SYMMETRIZE)
 
 
 def whitened(inverse: FloatArray, x: FloatArray, power: int = 0) -> FloatArray:
@@ -338,9 +324,7 @@ def whitened(inverse: FloatArray, x: FloatArray, power: int = 0) -> FloatArray:
     if not passes.usable(x):
         white, taken = _whitened_scaled(inverse, x)
         return np.asarray(np.ldexp(white, (taken - power)[..., None, None]))
-    found = passes.run(_batch(x), passes.NONE, factor=passes.plain(inverse), power=power, matrices=True).matrices
-    assert found is not None
-    return found.reshape(x.shape)
+    return passes.images(x, passes.NONE, factor=passes.plain(inverse), power=power)
 
 
 def _one_axis(x: FloatArray) -> None:
@@ -365,6 +349,23 @@ def _block_of(x: FloatArray) -> int:
 
 def _triangle_sum(x: FloatArray, bound: float) -> ExactSum:
     return ExactSum(x.shape[-1] * (x.shape[-1] + 1) // 2, bound)
+
+
+def _mean_of_logarithms(
+    x: FloatArray, condition: float, inverse: FloatArray | None = None, power: int = 0
+) -> FloatArray:
+    """Return the mean of logarithms of matrices (n, k, k), whitened first where an inverse factor is given."""
+    sums = _triangle_sum(x, LARGEST_LOGARITHM)
+    left: Array | slice = slice(None)
+    if passes.usable(x):
+        factor = None if inverse is None else passes.plain(inverse)
+        left = passes.run(_batch(x), passes.LOG, factor=factor, power=power, sums=sums, condition=condition).marked
+    if inverse is None:
+        logs = log_of_eigenvalues(x[left])
+    else:
+        logs = from_vecd(_coordinates_by_lapack(x[left], inverse, power))
+    sums.add(pack_triangles(logs))
+    return unpack_triangles(sums.total()[0]) / len(x)
 
 
 def _weighted_sum(

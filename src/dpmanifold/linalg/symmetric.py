@@ -12,6 +12,7 @@ eigensolvers lose eigenvalues below eps times the largest; this method keeps eve
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cache
 
@@ -122,6 +123,14 @@ def _vecd_places(k: int) -> tuple[Array, FloatArray]:
     return places, np.concatenate([np.ones(k), np.full(len(rows), _SQRT2)])
 
 
+@cache
+def _places_in_vecd(k: int) -> tuple[Array, FloatArray]:
+    """Where in vecd the entries of a matrix stand, and what they are divided by; (k, k) each."""
+    places, factors = _vecd_places(k)
+    order = np.argsort(places)
+    return unpack_triangles(order.astype(np.float64)).astype(np.intp), unpack_triangles(factors[order])
+
+
 def symmetrize(a: FloatArray) -> FloatArray:
     """Return the symmetric part of `a`, shape (..., k, k).
 
@@ -155,15 +164,8 @@ def from_vecd(c: FloatArray) -> FloatArray:
     array([[1., 2.],
            [2., 3.]])
     """
-    k = int((np.sqrt(8 * c.shape[-1] + 1) - 1) / 2 + 0.5)
-    rows, columns = _upper(k)
-    a = np.zeros((*c.shape[:-1], k, k))
-    diagonal = np.arange(k)
-    a[..., diagonal, diagonal] = c[..., :k]
-    off = c[..., k:] / _SQRT2
-    a[..., rows, columns] = off
-    a[..., columns, rows] = off
-    return a
+    places, factors = _places_in_vecd(math.isqrt(2 * c.shape[-1]))
+    return np.take(c, places, axis=-1) / factors
 
 
 def outer_products(vectors: FloatArray) -> FloatArray:
@@ -323,10 +325,7 @@ def congruence(a: FloatArray, x: FloatArray) -> FloatArray:
     """
     x = passes.entered(x)
     if a.ndim == 2 and x.ndim > 2 and x.shape[-2:] == a.shape and passes.usable(x):
-        batch, factor = passes.plain(x).reshape(-1, *a.shape), passes.plain(a)
-        found = passes.run(batch, passes.NONE, factor=factor, lower=False, matrices=True)
-        assert found.matrices is not None
-        return found.matrices.reshape(x.shape)
+        return passes.images(x, passes.NONE, factor=passes.plain(a), lower=False)
     x = fetched(x)
     return symmetrize(a @ x @ np.swapaxes(a, -1, -2))
 

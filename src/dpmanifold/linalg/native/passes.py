@@ -269,6 +269,22 @@ def run(
     return Outcome(out_matrices, out_coordinates, out_norms, marked, status)
 
 
+def images(
+    x: FloatArray, function: int, *, factor: FloatArray | None = None, lower: bool = True, power: int = 0
+) -> FloatArray:
+    """Return what one pass makes of matrices (..., k, k) in any memory layout; keywords as in :func:`run`.
+
+    Examples
+    --------
+    >>> if current() is not None:
+    ...     assert images(np.eye(2), NONE, factor=2 * np.eye(2)).tolist() == [[4.0, 0.0], [0.0, 4.0]]
+    """
+    batch = plain(x).reshape(-1, *x.shape[-2:])
+    found = run(batch, function, factor=factor, lower=lower, power=power, matrices=True).matrices
+    assert found is not None
+    return found.reshape(x.shape)
+
+
 def _on_card(asked: Asked) -> Outcome:
     """Let a card do a pass that was checked."""
     from dpmanifold.linalg.cards.passes import run as run_there
