@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, final
+from typing import Any, final
 
 from dpmanifold.errors import DPManifoldError
 from dpmanifold.facts import facts_text
@@ -208,24 +208,21 @@ class Auditor:
     def take(self, entry: Entry) -> None:
         """Look at the next entry."""
         self._count += 1
-        for fault in entry.faults(self._ledger, self._before):
-            self._say(fault)
+        self._say(entry.faults(self._ledger, self._before))
         self._before = entry
         if entry.once is not None:
             if hash(entry.once) in self._once:
-                self._say(f"{entry.title} is the second of what may happen once: {entry.once!r}.")
+                self._say([f"{entry.title} is the second of what may happen once: {entry.once!r}."])
             self._once.add(hash(entry.once))
         try:
-            for fault in self._rules(entry):
-                self._say(f"{entry.title} {fault}")
+            self._say(f"{entry.title} {fault}" for fault in self._rules(entry))
         except (KeyError, TypeError, ValueError, AttributeError, DPManifoldError):
-            self._say(f"{entry.title} cannot be read: its body is not that of such an entry.")
+            self._say([f"{entry.title} cannot be read: its body is not that of such an entry."])
 
     def verdict(self, beside: _Beside) -> Audit:
         """Return what was found."""
         beside.finish()
-        for fault in beside.faults:
-            self._say(fault)
+        self._say(beside.faults)
         notes = []
         if beside.missing:
             which = "entry is" if len(beside.missing) == 1 else f"{len(beside.missing):,} entries are"
@@ -238,10 +235,11 @@ class Auditor:
         more = self._found - len(self._faults)
         return Audit(self._ledger, self._count, head, self.populations, tuple(self._faults), more, tuple(notes))
 
-    def _say(self, fault: str) -> None:
-        self._found += 1
-        if len(self._faults) < MOST:
-            self._faults.append(fault)
+    def _say(self, faults: Iterable[str]) -> None:
+        for fault in faults:
+            self._found += 1
+            if len(self._faults) < MOST:
+                self._faults.append(fault)
 
     def _rules(self, entry: Entry) -> Iterator[str]:
         """Yield what an entry did that it was not allowed to do, and take it into the accounts."""
@@ -281,9 +279,8 @@ class Auditor:
             yield "makes a population that is there already."
             return
         cap = promise_from_body(facts["cap"])
-        account = Totals(cap, facts["unit"], nothing(cap), nothing(cap))
-        account.last["cap", ""] = entry.seq
-        self.populations[entry.population] = account
+        last = {("cap", ""): entry.seq}
+        self.populations[entry.population] = Totals(cap, facts["unit"], nothing(cap), nothing(cap), last=last)
 
     def _new_cap(self, entry: Entry, facts: dict[str, Any]) -> Iterator[str]:
         account = self.populations[entry.population]
@@ -351,13 +348,6 @@ class Auditor:
                     yield "has not the bytes that were drawn: its result was changed or removed."
 
 
-class _Line(NamedTuple):
-    number: int
-    seq: int
-    kind: str
-    same: int  # hash of all of its fields: its own hash may be a lie
-
-
 @final
 class _Beside:
     """Compares the witness's lines with entries as these pass.
@@ -373,7 +363,9 @@ class _Beside:
     def __init__(self, lines: Lines | None) -> None:
         self.faults: list[str] = []
         self._lines = None if lines is None else iter(lines)
-        self._others: dict[str, _Line] = {}  # lines that are not the entry that was looked for, by their hashes
+        # Lines that are not the entry that was looked for, by their own hashes, which may be lies: with each the hash
+        # of all of its fields, and what to call it.
+        self._others: dict[str, tuple[int, str]] = {}
         self._recovered: set[str] = set()
         self.missing: list[Entry] = []  # entries that no line had, since the last that one had
 
@@ -385,25 +377,21 @@ class _Beside:
         if not self._found(entry):
             self.missing.append(entry)
             return
-        for lacking in self.missing:
-            self.faults.append(f"{lacking.title} is not in the witness, and later ones are.")
+        self.faults += [f"{lacking.title} is not in the witness, and later ones are." for lacking in self.missing]
         self.missing.clear()
 
     def finish(self) -> None:
         """Look at the lines that are left over."""
         for number, line in self._lines or ():
             self._put_aside(number, line)
-        forgotten = [other for name, other in self._others.items() if name not in self._recovered]
-        for one in forgotten:
-            self.faults.append(
-                f"entry {one.seq} ({one.kind}) of the witness, its line {one.number}, is not what the database has."
-            )
+        forgotten = [line for name, (_, line) in self._others.items() if name not in self._recovered]
+        self.faults += [f"{line}, is not what the database has." for line in forgotten]
         if forgotten:
             self.missing.clear()  # not late, but others in their place: said already
 
     def _found(self, entry: Entry) -> bool:
-        other = self._others.get(entry.hash)
-        if other is not None and other.same == hash(entry):
+        same, _ = self._others.get(entry.hash, (None, ""))
+        if same == hash(entry):
             del self._others[entry.hash]
             return True
         for number, line in self._lines or ():
@@ -416,4 +404,4 @@ class _Beside:
         if line is None:
             self.faults.append(f"line {number} of the witness is no entry.")
         else:
-            self._others[line.hash] = _Line(number, line.seq, line.kind, hash(line))
+            self._others[line.hash] = hash(line), f"{line.title} of the witness, its line {number}"

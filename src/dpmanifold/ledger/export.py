@@ -130,12 +130,12 @@ def verify_export(path: str | os.PathLike[str], witness: Lines | None = None) ->
     """
     header, entries = read_export(path)
     found = audited(header["ledger"], entries, witness=witness)
-    wrong = []
-    if header.get("entries") != found.entries:
-        wrong.append(f"the export says that it has {header.get('entries')} entries, and has {found.entries:,}.")
-    if header.get("head") != (found.head or BEFORE_ALL):
-        wrong.append("the last entry of the export is not the one that its first line names.")
-    return found.with_more(wrong)
+    said, last = header.get("entries"), found.head or BEFORE_ALL
+    wrong = {
+        f"the export says that it has {said} entries, and has {found.entries:,}.": said != found.entries,
+        "the last entry of the export is not the one that its first line names.": header.get("head") != last,
+    }
+    return found.with_more(fault for fault, holds in wrong.items() if holds)
 
 
 def _lines(path: pathlib.Path) -> Iterator[str]:

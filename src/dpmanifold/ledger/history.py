@@ -129,15 +129,14 @@ class History(Sequence[Entry]):
         more: bool = False,
     ) -> None:
         self._entries = tuple(entries)
-        self._outcomes = dict(outcomes or {})
-        for entry in self._entries:
-            if entry.kind in _STATES:
-                self._outcomes.setdefault(entry.facts["spend"], entry)
-        self._outcomes |= {e.facts["spend"]: e for e in self._entries if e.kind in ("drawn", "lost")}
+        begun, ended = (
+            {entry.facts["spend"]: entry for entry in self._entries if entry.kind in kinds}
+            for kinds in (("started",), ("drawn", "lost"))
+        )
+        self._outcomes = begun | dict(outcomes or {}) | ended
         self.caps = dict(caps or {})
         self.more = more
-        found = (self._line(entry) for entry in self._entries)
-        self.releases: tuple[Line, ...] = tuple(line for line in found if line is not None)
+        self.releases = tuple(self._line(entry) for entry in self._entries if entry.acts_as == "spend")
 
     @property
     def next(self) -> int | None:
@@ -229,12 +228,9 @@ class History(Sequence[Entry]):
     def __repr__(self) -> str:
         return f"History({many(len(self), 'entry', 'entries')}, {many(len(self.releases), 'release', 'releases')})"
 
-    def _line(self, entry: Entry) -> Line | None:
-        """Return the line of a spend, or of one that was recovered; None for other events."""
-        facts = entry.facts
-        recovered = entry.kind == "recovered"
-        if entry.acts_as != "spend":
-            return None
+    def _line(self, entry: Entry) -> Line:
+        """Return the line of a spend, or of one that was recovered."""
+        facts, recovered = entry.facts, entry.kind == "recovered"
         step = self._outcomes.get(entry.seq)
         state = LOST if recovered else SPENT if step is None else _STATES.get(step.kind, LOST)
         return Line(

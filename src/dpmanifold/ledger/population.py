@@ -103,7 +103,7 @@ class Population(Settling):
     def unspent(self) -> Promise | None:
         """What the cap leaves, whoever may spend it, rounded down; None once that is nothing."""
         standing = self.standing()
-        return as_promise_down(standing.cap, left_of(cost_of(standing.cap, standing.cap), standing.total))
+        return as_promise_down(standing.cap, left_of(standing.whole, standing.total))
 
     @property
     def remaining(self) -> Promise | None:
@@ -235,13 +235,12 @@ class Population(Settling):
         """
         if unit != RECORD or self.unit == RECORD:
             return
-        known = (one for one in self.datasets() if one.records == records and one.unit != RECORD)
-        with_ids = next(known, None)
-        if with_ids is not None:
+        with_ids = [one for one in self.datasets() if one.records == records and one.unit != RECORD]
+        if with_ids:
             raise InvalidArgumentError(
                 "`units` must not be EACH_RECORD: the same records are registered with ids, as {id}, and "
                 "population {population!r} protects each {protected}. Give the ids. Nothing was spent.",
-                id=Public(with_ids.id),
+                id=Public(with_ids[0].id),
                 population=Public(self.name),
                 protected=Public(self.unit),
             )

@@ -82,14 +82,14 @@ def receipt_faults(receipt: Receipt, ledger: str, pages: Pages) -> list[str]:
         return [_edited(entry)]
     if entry.acts_as != "spend":
         return [f"entry {receipt.sequence}, which the receipt names, paid for nothing: it is of kind {entry.kind}."]
-    wrong = []
-    if entry.population != receipt.population:
-        wrong.append(f"entry {receipt.sequence} was paid by {entry.population!r}, and not by {receipt.population!r}.")
-    if not _same_total(receipt, entry):
-        wrong.append(
-            f"the receipt says that {receipt.promise} was spent by entry {receipt.sequence}, which it was not."
-        )
-    return wrong
+    named, mine, paid = f"entry {receipt.sequence}", receipt.population, entry.population
+    wrong = {
+        f"{named} was paid by {paid!r}, and not by {mine!r}.": paid != mine,
+        f"the receipt says that {receipt.promise} was spent by {named}, which it was not.": not _same_total(
+            receipt, entry
+        ),
+    }
+    return [fault for fault, holds in wrong.items() if holds]
 
 
 def _payment(receipt: Receipt, pages: Pages) -> Entry | None:

@@ -56,7 +56,7 @@ class Reconciled:
 
 
 def recover(writer: Writer, common: int, lost: Sequence[Entry], reason: str, principal: str) -> Reconciled:
-    """Append what a witness alone remembers, in one transaction; what was appended before is left as it is.
+    """Append what a witness alone remembers, in one transaction of its own; what was appended before is left as it is.
 
     Parameters
     ----------
@@ -71,14 +71,9 @@ def recover(writer: Writer, common: int, lost: Sequence[Entry], reason: str, pri
     recovery = _Recovery(writer, common, lost, {"reason": reason, "by": principal, "time": now()})
     for entry in lost:
         recovery.take(entry)
-    names = dict.fromkeys(entry.population for entry in recovery.appended if entry.acts_as == "spend")
-    over = [name for name in names if _over(writer, name)]
-    return Reconciled(common, own, tuple(recovery.appended), tuple(over))
-
-
-def _over(writer: Writer, population: str) -> bool:
-    standing = standing_of(writer, writer.ledger, population, "")
-    return not fits(standing.total, cost_of(standing.cap, standing.cap))
+    names = dict.fromkeys(entry.population for entry in writer.appended if entry.acts_as == "spend")
+    over = [name for name in names if standing_of(writer, writer.ledger, name, "").over]
+    return Reconciled(common, own, tuple(writer.appended), tuple(over))
 
 
 class _Recovery:
@@ -92,7 +87,6 @@ class _Recovery:
         self._writer, self._common, self._said = writer, common, said
         self._known = {before.hash for entry in writer.of_kind("recovered") for before in entry.stood_for()}
         self._named = {one.hash: one for line in lost for one in (line, *line.stood_for())}
-        self.appended: list[Entry] = []
 
     def take(self, lost: Entry) -> None:
         """Append what stands for a lost entry, unless that is there: by a reconciliation that was cut short."""
@@ -101,7 +95,6 @@ class _Recovery:
         kind, once, facts = self._meaning(lost)
         body = facts | self._said | {"kind": kind, "entry": lost.to_dict()}
         entry = self._writer.append("recovered", lost.population, once or f"recovered:{lost.hash}", **body)
-        self.appended.append(entry)
         self._known.update(before.hash for before in entry.stood_for())
 
     def _meaning(self, lost: Entry) -> tuple[str, str | None, dict[str, Any]]:
@@ -134,7 +127,7 @@ class _Recovery:
             cost: Amount = cost_of(promise_from_body(facts["privacy"]), standing.cap)
         except PromiseError:
             # Both have a population of this name, with caps of different kinds: nobody can add them. Nothing is left.
-            cost = left_of(cost_of(standing.cap, standing.cap), standing.total)
+            cost = left_of(standing.whole, standing.total)
             more["uncounted"] = True
         totals = {"spent": added(standing.total, cost), "of_grant": added(standing.mine, cost), "cost": cost}
         return more | {name: amount_to_text(amount) for name, amount in totals.items()}

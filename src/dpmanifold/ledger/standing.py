@@ -37,9 +37,19 @@ class Standing:
     rests: Numbers
 
     @property
+    def whole(self) -> Amount:
+        """What may be spent in all, in the cap's currency."""
+        return cost_of(self.cap, self.cap)
+
+    @property
+    def over(self) -> bool:
+        """Whether more was spent than the cap allows: only what was recovered can do that."""
+        return not fits(self.total, self.whole)
+
+    @property
     def left(self) -> Amount:
         """What the principal can still spend, in the cap's currency: the smaller of what cap and grant leave."""
-        of_cap = left_of(cost_of(self.cap, self.cap), self.total)
+        of_cap = left_of(self.whole, self.total)
         if not self.granted:
             return of_cap
         if self.grant is None:
@@ -51,9 +61,8 @@ class Standing:
         """Return what a promise costs, and both totals after it; a BudgetError where it does not fit."""
         cost = cost_of(promise, self.cap)
         total, mine = added(self.total, cost), added(self.mine, cost)
-        whole = cost_of(self.cap, self.cap)
-        if not fits(total, whole):
-            raise BudgetError(refusal(promise, self.cap, self.total, whole, of=f"population {population!r}"))
+        if not fits(total, self.whole):
+            raise BudgetError(refusal(promise, self.cap, self.total, self.whole, of=f"population {population!r}"))
         if self.granted and self.grant is None:
             raise BudgetError(
                 f"{principal!r} has no grant of population {population!r}, and others have: nothing was spent. Ask its "

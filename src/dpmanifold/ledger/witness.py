@@ -309,8 +309,7 @@ def _state(handle: int) -> tuple[int, int, int]:
 
 def _whole(handle: int) -> int:
     """Return how many bytes the whole lines take: what stands after the last end of a line was cut short by a crash."""
-    end = os.fstat(handle).st_size
-    return _found_before(handle, end) + 1
+    return _found_before(handle, os.fstat(handle).st_size) + 1
 
 
 def _found_before(handle: int, stop: int) -> int:

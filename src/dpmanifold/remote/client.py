@@ -122,13 +122,13 @@ class Client(Closable, PrivateCalls):
 
     def history(self, population: str) -> dict[str, Any]:
         """Return what used a population's cap up: its lines, those of others without their names."""
-        page = self._transport.get(quoted("history", population))
-        lines = list(entry(page, "lines", list))
-        for _ in range(_MOST_PAGES):
+        page: dict[str, Any] = {}
+        lines: list[Any] = []
+        for _ in range(_MOST_PAGES + 1):
+            page = self._transport.get(quoted("history", population), after=page.get("after"))
+            lines += entry(page, "lines", list)
             if page.get("after") is None:
                 break
-            page = self._transport.get(quoted("history", population), after=page["after"])
-            lines += entry(page, "lines", list)
         return {**page, "lines": lines}
 
     def releases(self, limit: int = 50, before: str | None = None) -> list[Pending[Any]]:
