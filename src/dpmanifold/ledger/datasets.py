@@ -131,11 +131,10 @@ def found_set(
     if name is None:
         first = reader.first(population, "dataset", _digest(marks, facts))
         return None if first is None else DataSet.of(first)
-    for known in versions_of(reader, population, name):
-        same = known.fingerprint == marks.content and dict(known.facts) == dict(facts)
-        if same and dict(known.about) == dict(about or {}):
-            return known
-    return None
+    wanted = marks.content, dict(facts), dict(about or {})
+    versions = versions_of(reader, population, name)
+    same = (known for known in versions if (known.fingerprint, dict(known.facts), dict(known.about)) == wanted)
+    return next(same, None)
 
 
 def first_id(marks: Marks, facts: Mapping[str, Any]) -> str:

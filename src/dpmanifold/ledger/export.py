@@ -6,6 +6,7 @@ public within the institution: no records, no hash of them without the key, no r
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
 from collections.abc import Iterable, Iterator
@@ -68,12 +69,10 @@ def read_export(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Iterator[
     """
     target = pathlib.Path(path)
     lines = _lines(target)
-    try:
+    header: Any = None
+    with contextlib.suppress(ValueError):
         header = read_canonical(next(lines, ""))
-        known = isinstance(header, dict) and header.get("format") == FORMAT
-    except ValueError:
-        known = False
-    if not known or not isinstance(header.get("ledger"), str):
+    if not isinstance(header, dict) or header.get("format") != FORMAT or not isinstance(header.get("ledger"), str):
         raise InvalidDataError(f"{target} is not an export of a ledger. Write one: dpm ledger export, Ledger.export.")
     return header, _entries(target, lines)
 

@@ -107,11 +107,9 @@ class Places:
         """
         stored = self.new_witness()
         witness, secret = self.witness_path(stored), self.secret_path(stored)
-        left = [path for path in (witness,) if path.exists() and path.stat().st_size]
-        if not witness.exists() or left:
-            left += [path for path in (secret,) if os.path.lexists(path)]
-        if not self.is_address:
-            left += [path for path in (self.attempts_path,) if os.path.lexists(path)]
+        lines = witness.exists() and witness.stat().st_size > 0
+        telling = [(witness, lines), (secret, lines or not witness.exists()), (self.attempts_path, not self.is_address)]
+        left = [path for path, tells in telling if tells and os.path.lexists(path)]
         if left:
             self.refuse_as_gone(left)
 

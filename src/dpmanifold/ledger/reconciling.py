@@ -100,7 +100,7 @@ class _Recovery:
     def _meaning(self, lost: Entry) -> tuple[str, str | None, dict[str, Any]]:
         """Return what a lost entry does here, as what it may be looked up, and its facts."""
         first = _first(lost)
-        facts: dict[str, Any] = first.facts
+        facts = first.facts
         if any(before.hash in self._known or self._has(before) for before in lost.stood_for()):
             return "note", None, facts  # counted, or lost, where it stands
         once = first.once if first.once is not None and self._writer.once(first.once) is None else None
