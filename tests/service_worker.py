@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 
-from dpmanifold.cli.serve_records import read_request
+from dpmanifold.cli.records import read_request
 from dpmanifold.service import attempts, canonical
 from dpmanifold.service.processes import ONE_THREAD
 from dpmanifold.service.service import Service

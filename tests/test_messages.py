@@ -31,7 +31,7 @@ ROOT = pathlib.Path(dpmanifold.__file__).parent
 PACKAGES = ("data", "manifolds", "estimators")
 MODULES = [
     "ball", "_cells", "_check", "_ids", "_merged_ids", "cli/arguments", "cli/checking",
-    "cli/records", "cli/registered", "cli/serve_records", "frechet/reading", "frechet/records",
+    "cli/records", "cli/registered", "frechet/reading", "frechet/records",
     "frechet/statistics", "frechet/points", "ledger/datasets", "ledger/fingerprints",
     "ledger/population", "service/canonical", "service/kept", "service/registering",
     "service/staging", "sources", "stats/asking", "stats/by_class", "stats/comparison", "stats/content",

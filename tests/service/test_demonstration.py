@@ -11,7 +11,7 @@ import urllib.request
 
 import pytest
 
-from dpmanifold.cli.serve_records import read_request
+from dpmanifold.cli.records import read_request
 from dpmanifold.service.demo import PEOPLE, set_up
 from dpmanifold.service.service import Service
 from dpmanifold.service.settings import Settings

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpmanifold import GDP
-from dpmanifold.cli.serve_records import read_request
+from dpmanifold.cli.records import read_request
 from dpmanifold.errors import WITHHELD, InvalidDataError, Message, Names, Public
 from dpmanifold.service import registering
 from dpmanifold.service.redaction import Redaction

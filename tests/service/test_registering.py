@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import select
 
 from dpmanifold import GDP
-from dpmanifold.cli.serve_records import read_request
+from dpmanifold.cli.records import read_request
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError, LedgerError
 from dpmanifold.service import canonical, events, registering, staging, tables
 from dpmanifold.service.staging import Staging, refuse_growing

@@ -15,7 +15,7 @@ from sqlalchemy import select, update
 
 import dpmanifold as dpm
 from dpmanifold import GDP
-from dpmanifold.cli.serve_records import read_request
+from dpmanifold.cli.records import read_request
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.service import attempts, beats, canonical, registering, tables
 from dpmanifold.service.ordering import paused_since

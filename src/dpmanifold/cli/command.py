@@ -19,7 +19,7 @@ from dpmanifold.cli.failures import guarded
 from dpmanifold.cli.options import at_work
 from dpmanifold.cli.outputs import Folder, Outputs, Views
 from dpmanifold.cli.payer import NOBODY, Payer, paying, refuse_simulations, with_array
-from dpmanifold.cli.records import Given, How, read
+from dpmanifold.cli.records import Given, How, one_apart, read
 from dpmanifold.cli.registered import registered
 from dpmanifold.cli.speech import complain
 from dpmanifold.errors import InvalidArgumentError
@@ -180,11 +180,6 @@ def question_of(words: dict[str, Any], tell: Teller | None = None, payer: Payer 
     values = None if which is None else given.column(which, "--labels")
     ball = ball_of(given.space, words["radius"], words["center"], words["source"], words.get("ball"))
     return Question(given, ball, privacy, given.units(words["units"]), values)
-
-
-def one_apart(labels: str | None, covariate: str | None) -> str | None:
-    """Return the column besides the ids that is no part of the records, though no columns were chosen for these."""
-    return covariate if labels is None else labels
 
 
 def how_of(words: dict[str, Any]) -> How:

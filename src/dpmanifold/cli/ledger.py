@@ -10,13 +10,13 @@ import typer
 
 from dpmanifold.cli import options
 from dpmanifold.cli.arguments import ball_of, class_words, classes_of, promise_of
-from dpmanifold.cli.command import how_of, invalid_of, one_apart, shared_options, teller
+from dpmanifold.cli.command import how_of, invalid_of, shared_options, teller
 from dpmanifold.cli.failures import PROMISE_IMPOSSIBLE, guarded
 from dpmanifold.cli.options import at_work
 from dpmanifold.cli.outputs import check_targets, require_plots, save_picture
 from dpmanifold.cli.payer import READER, opened, population_of
-from dpmanifold.cli.records import read
-from dpmanifold.cli.speech import say, say_answer, table_of
+from dpmanifold.cli.records import one_apart, read
+from dpmanifold.cli.speech import say, say_answer, say_rows
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.ledger import Audit
 from dpmanifold.ledger import verify_export as verified
@@ -238,7 +238,7 @@ def _say_populations(found: Sequence[Population], as_json: bool) -> None:
     ]  # fmt: skip
     rows = [(one.name, one.unit, in_words(one.cap), _spent(one.spent, one.cap), _left(one.unspent)) for one in found]
     nothing = "There is no population: dpm ledger population."
-    _say_rows(records, as_json, ("population", "unit", "cap", "spent", "left"), rows, nothing)
+    say_rows(records, as_json, ("population", "unit", "cap", "spent", "left"), rows, nothing)
 
 
 @guarded
@@ -259,7 +259,7 @@ def _say_grants(whose: Population, as_json: bool) -> None:
         (one.principal, in_words(one.granted), _spent(one.spent, one.granted), _left(one.remaining)) for one in found
     ]
     nothing = f"There are no grants: anybody may spend the cap of {whose.name}."
-    _say_rows(records, as_json, ("who", "granted", "spent", "left"), rows, nothing)
+    say_rows(records, as_json, ("who", "granted", "spent", "left"), rows, nothing)
 
 
 @guarded
@@ -273,7 +273,7 @@ def _say_datasets(found: Sequence[DataSet], as_json: bool) -> None:
     names = ("id", "name", "version", "n", "unit", "space")
     records = [{name: getattr(one, name) for name in names} for one in found]
     rows = [(one.id, f"{one.n:,} {one.unit}s", one.space) for one in found]
-    _say_rows(records, as_json, ("data set", "units", "space"), rows, "There is no data set: dpm ledger register.")
+    say_rows(records, as_json, ("data set", "units", "space"), rows, "There is no data set: dpm ledger register.")
 
 
 @guarded
@@ -332,13 +332,6 @@ _STATES = {
     "released": "released. The same command with this key gives the same release again, at no cost.",
     "lost": "lost. The spend stands, and nothing was released: ask again under another key, at the full cost.",
 }
-
-
-def _say_rows(
-    records: Any, as_json: bool, headings: tuple[str, ...], rows: Sequence[tuple[str, ...]], nothing: str
-) -> None:
-    """Print records, as a table for people; or that there is nothing."""
-    say_answer(records, as_json, table_of(headings, rows, pad_edge=False) if rows else nothing)
 
 
 def _spent(promise: Promise | None, whole: Promise) -> str:

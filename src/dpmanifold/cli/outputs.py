@@ -12,7 +12,6 @@ import tempfile
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -34,8 +33,7 @@ from dpmanifold.result import Result
 from dpmanifold.statistic import Kind
 
 PICTURES = (".png", ".svg", ".pdf")
-Input = str | os.PathLike[str] | Sequence[str] | None
-Inputs = Mapping[str, Input]
+Inputs = Mapping[str, str | os.PathLike[str] | Sequence[str] | None]
 """What a command reads, by the word that names it: files, folders, patterns, or texts that may name one."""
 
 
@@ -281,7 +279,7 @@ def check_targets(targets: Mapping[str, pathlib.Path], force: bool, inputs: Inpu
             raise InvalidArgumentError(f"--picture {path}: the name must end in {', '.join(PICTURES)}.")
         if option == "--html" and path.suffix.lower() not in (".html", ".htm"):
             raise InvalidArgumentError(f"--html {path}: the name must end in .html.")
-    for (one, path), (other, twin) in combinations(targets.items(), 2):
+    for (one, path), (other, twin) in itertools.combinations(targets.items(), 2):
         if same_file(path, twin):
             raise InvalidArgumentError(f"{one} and {other} name one file twice. Give each its own.")
 

@@ -1,21 +1,22 @@
 """From PATH on the command line to records: tables and arrays are streamed, from any number of files; the rest is read.
 
 Ids and labels that stand in the same files are named, and read along with the records; others come from their own file.
+A service's worker reads what a steward sends in the same way.
 """
 
 from __future__ import annotations
 
 import os
 import pathlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dpmanifold import data
 from dpmanifold._check import Array
-from dpmanifold.cli.arguments import EACH, kind_of, space_of
+from dpmanifold.cli.arguments import EACH, ball_of, class_words, classes_of, kind_of, space_of
 from dpmanifold.data._files import in_file, listed
 from dpmanifold.data.archives import NpyFile, NpzFile
 from dpmanifold.data.formats import files_in, loader_of
@@ -29,6 +30,9 @@ from dpmanifold.manifolds import Manifold
 from dpmanifold.sources import Projected, Source
 from dpmanifold.stats import EACH_RECORD
 from dpmanifold.stats.registered import Registered
+
+if TYPE_CHECKING:
+    from dpmanifold.service.registering import Read
 
 # The unit of one image each, where several are named.
 IMAGE = "image"
@@ -284,3 +288,71 @@ def _one_each(found: Array, text: str, n: int | None, option: str) -> Array:
         )
     # The words of a file are what was written there, and not numbers that numpy has made text of.
     return found.astype(object) if option == "--covariate" and found.dtype.kind == "U" else found
+
+
+def one_apart(labels: str | None, covariate: str | None) -> str | None:
+    """Return the column besides the ids that is no part of the records, though no columns were chosen for these."""
+    return covariate if labels is None else labels
+
+
+# -------------------------------------------------------------------- what a steward sends to a service
+
+
+def read_request(request: Mapping[str, Any], path: pathlib.Path) -> Read:
+    """Return ball, records and all that is beside them.
+
+    Parameters
+    ----------
+    request : as `Desk.register` takes it; files that it names can be read
+    path : of the records
+    """
+    from dpmanifold.service.kept import Columns
+    from dpmanifold.service.registering import Read
+
+    words = {name: _text(request, name) for name in _WORDS}
+    beside = (words["units"], one_apart(words["labels"], words["covariate"]))
+    normalize = request.get("normalize") is True
+    how = How(words["columns"], words["array"], words["order"], words["coordinates"], None, normalize)
+    given = read([str(path)], words["space"] or "", words["size"], how, beside)
+    ball = ball_of(given.space, _radius(request), words["center"], words["source"] or "", None)
+    units = given.units(words["units"] or "")
+    labels, covariate = (_beside(given, words[name], name) for name in ("labels", "covariate"))
+    return Read(ball, Columns(given.records, units, labels, covariate), _classes(request))
+
+
+_WORDS = (
+    "space", "size", "units", "labels", "covariate", "columns", "array", "order", "coordinates", "center", "source",
+)  # fmt: skip
+
+
+def _text(request: Mapping[str, Any], name: str) -> str | None:
+    value = request.get(name)
+    if name in ("size", "columns") and isinstance(value, (list, tuple)):
+        value = ",".join(map(str, value))
+    if name == "size" and isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
+    if value is not None and not isinstance(value, str):
+        raise InvalidArgumentError("{name} must be text.", name=Argument(name))
+    return value or None
+
+
+def _radius(request: Mapping[str, Any]) -> float:
+    try:
+        return float(request.get("radius"))  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise InvalidArgumentError("`radius` must be a number: how far records may lie from the centre.") from None
+
+
+def _beside(given: Given, text: str | None, name: str) -> Any:
+    return None if text is None else given.column(text, f"--{name}")
+
+
+def _classes(request: Mapping[str, Any]) -> list[Any] | None:
+    given = request.get("classes")
+    if given is None or given in ("", []):
+        return None
+    if isinstance(given, str):
+        return classes_of(class_words(given))
+    if not isinstance(given, (list, tuple)) or not all(isinstance(name, (str, int)) for name in given):
+        raise InvalidArgumentError("`classes` must be a list of names.")
+    return classes_of([str(name) for name in given])

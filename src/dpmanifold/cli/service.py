@@ -18,8 +18,8 @@ import typer
 from dpmanifold._check import optional_module
 from dpmanifold.cli import options
 from dpmanifold.cli.failures import FAULT, PROMISE_IMPOSSIBLE, Terminated, fail, guarded
-from dpmanifold.cli.serve_records import read_request
-from dpmanifold.cli.speech import complain, say, say_answer, table_of
+from dpmanifold.cli.records import read_request
+from dpmanifold.cli.speech import complain, say, say_answer, say_rows, table_of
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.service.settings import UNIX, Settings
 
@@ -248,9 +248,9 @@ def listed(config: Config = DEFAULT, as_json: options.Json = False) -> None:
     rows = [
         (one.name, one.role, *((when or "")[:10] for when in (one.created, one.changed, one.closed))) for one in found
     ]
-    table = table_of(("account", "role", "made", "password set", "closed"), rows, pad_edge=False)
+    headings = ("account", "role", "made", "password set", "closed")
     nothing = "There is no account: dpm service account add."
-    say_answer([one.to_dict() for one in found], as_json, table if rows else nothing)
+    say_rows([one.to_dict() for one in found], as_json, headings, rows, nothing)
 
 
 @guarded

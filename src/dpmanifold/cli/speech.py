@@ -130,6 +130,13 @@ def table_of(
     return table
 
 
+def say_rows(
+    records: Any, as_json: bool, headings: Iterable[str], rows: Collection[Iterable[object]], nothing: str
+) -> None:
+    """Print records, as a table for people; or that there is nothing."""
+    say_answer(records, as_json, table_of(headings, rows, pad_edge=False) if rows else nothing)
+
+
 def say_table(table: Any) -> None:
     """Print what rich draws on stdout, as wide and as colourful as the terminal is."""
     terminal = Console()
