@@ -208,7 +208,13 @@ class Client(Closable, PrivateCalls):
         request = self._request(statistic, dataset, privacy, ball, options)
         kept = self._journal.key_for(request, key)
         with naming(kept):
-            view = self._taken({**request, "key": kept})
+            try:
+                view = self._post("releases", {**request, "key": kept})
+            except ConflictError as problem:
+                raise InvalidArgumentError(
+                    f"{problem} The key is {kept!r}: what was asked under it is in client.releases() (dpm remote "
+                    "releases). For another release give `key=` (--key) a new name."
+                ) from None
             if (entry(view, "key", str), entry(view, "ref", str)) != (kept, _latest(dataset)):
                 raise AnswerError(f"the service was asked about {dataset}, and answers about something else.")
             pending = self._handle(view)
@@ -217,16 +223,6 @@ class Client(Closable, PrivateCalls):
     def statistic(self, dataset: str, privacy: Promise, *, statistic: str, **terms: Any) -> Any:
         """Release any statistic by name, as :func:`dpmanifold.private_statistic`; further terms as in :meth:`ask`."""
         return self.ask(statistic, dataset, privacy, **terms)
-
-    def _taken(self, request: Mapping[str, Any]) -> Any:
-        """Send a request for a release."""
-        try:
-            return self._post("releases", request)
-        except ConflictError as problem:
-            raise InvalidArgumentError(
-                f"{problem} The key is {request['key']!r}: what was asked under it is in client.releases() (dpm remote "
-                "releases). For another release give `key=` (--key) a new name."
-            ) from None
 
     # ---------------------------------------------------------------- requests
 
