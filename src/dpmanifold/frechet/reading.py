@@ -150,6 +150,13 @@ class Found:
         """Return what is sent: sums without the room that was left for more groups."""
         return {**self.__dict__, "sums": self.trimmed()}
 
+    def make_room(self, groups: int) -> None:
+        """Make room for more groups, which have nothing: for twice as many sums, as units come a few at a time."""
+        if groups > len(self.counts):
+            self.counts = np.concatenate([self.counts, np.zeros(groups - len(self.counts), dtype=np.int64)])
+        if self.sums is not None and groups > self.sums.groups:
+            self.sums = self.sums.grown(max(groups, 2 * self.sums.groups))
+
     def trimmed(self) -> ExactSum | None:
         """Return the sums of the groups there are."""
         groups = len(self.counts)
@@ -283,10 +290,8 @@ class FirstPass(Pass[Found]):
                     )
                 group = number if group is None else number * reading.classes + group
             groups = reading.classes * (1 if ids is None else len(ids))
-            found.counts = _longer(found.counts, groups)
+            found.make_room(groups)
             found.counts += len(taken.records) if group is None else np.bincount(group, minlength=len(found.counts))
-            if found.sums is not None and groups > found.sums.groups:
-                found.sums = found.sums.grown(max(groups, 2 * found.sums.groups))
             with np.errstate(all="ignore"):  # a warning would tell about a single record
                 clipped, replaced, stored = self._added(taken.records, found.sums, group)
             found.clipped, found.replaced = found.clipped + clipped, found.replaced + replaced
@@ -327,14 +332,11 @@ class FirstPass(Pass[Found]):
             classes = self._reading.classes
             unit = a.ids.merge(b.ids)
             places = (unit[:, None] * classes + np.arange(classes)).ravel()
-            a.counts = _longer(a.counts, len(a.ids) * classes)
-        if places is None:
-            a.counts += b.counts
-        else:
+            a.make_room(len(a.ids) * classes)
             a.counts[places] += b.counts
+        else:
+            a.counts += b.counts
         if a.sums is not None and b.sums is not None:
-            if len(a.counts) > a.sums.groups:
-                a.sums = a.sums.grown(max(len(a.counts), 2 * a.sums.groups))
             a.sums.merge(b.trimmed() or b.sums, places)
         a.clipped, a.replaced = a.clipped + b.clipped, a.replaced + b.replaced
         a.unlabelled += b.unlabelled
@@ -349,13 +351,6 @@ class WhatWasFound(FirstPass):
         """Add what was found when it was read, which stays as it is: it may be asked for again."""
         assert item.found is not None
         return self.merge(self._nothing() if total is None else total, item.found)
-
-
-def _longer(counts: IntArray, length: int) -> IntArray:
-    """Return counts with room for more groups, which have none."""
-    if len(counts) >= length:
-        return counts
-    return np.concatenate([counts, np.zeros(length - len(counts), dtype=np.int64)])
 
 
 # -------------------------------------------------------------------- passes over units of a curved ball

@@ -189,13 +189,12 @@ def _add_valid(block: Array, ball: Ball, sums: ExactSum, group: Array | None) ->
 # -------------------------------------------------------------------- curved: points
 
 
-def first_sum(ball: Ball, groups: int = 1) -> ExactSum | None:
+def first_sum(ball: Ball) -> ExactSum | None:
     """Return where logarithms at the origin of a curved ball's frame are added; None where no mean is solved."""
     frame = ball.frame
     if ball.is_whole or not math.isfinite(reach(ball)):
         return None
-    origins = np.broadcast_to(frame.origin, (groups, *frame.shape))
-    return frame.log_words(origins, room_for(ball, 0), reach(ball), group=None if groups == 1 else np.empty(0, int))
+    return frame.log_words(frame.origin[None], room_for(ball, 0), reach(ball))
 
 
 def room_for(ball: Ball, n: int, beside: Array | None = None) -> Array:

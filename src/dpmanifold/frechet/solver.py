@@ -252,9 +252,7 @@ class _Gradient:
     ) -> None:
         self._space, self._ball, self._groups, self._known = space, ball, groups, first
         self._at: object = None  # what the space made of the last base points
-        if not isinstance(points, Summands):
-            points = Stored(space, ball, points, weights, group, groups)
-        self._summands = points
+        self._summands = points if isinstance(points, Summands) else Stored(space, ball, points, weights, group, groups)
         self._counts = np.maximum(self._summands.counts, 1)[:, None].astype(np.float64)
 
     def __call__(self, x: Array, active: Array | None = None) -> FloatArray:

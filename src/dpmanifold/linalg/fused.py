@@ -322,7 +322,7 @@ def whitened(inverse: FloatArray, x: FloatArray, power: int = 0) -> FloatArray:
     """
     x = passes.entered(x)
     if not passes.usable(x):
-        white, taken = _whitened_scaled(inverse, x)
+        white, taken = whitened_scaled(inverse, x)
         return np.asarray(np.ldexp(white, (taken - power)[..., None, None]))
     return passes.images(x, passes.NONE, factor=passes.plain(inverse), power=power)
 
@@ -430,14 +430,14 @@ def _of_logarithms(x: FloatArray, norms: bool, condition: float, inverse: FloatA
 def _coordinates_by_lapack(x: FloatArray, inverse: FloatArray | None, power: int) -> FloatArray:
     if inverse is None:
         return to_vecd(log_of_eigenvalues(x))
-    white, taken = _whitened_scaled(inverse, x)
+    white, taken = whitened_scaled(inverse, x)
     c = to_vecd(log_of_eigenvalues(white))
     c[..., : x.shape[-1]] += ((taken - power) * math.log(2))[..., None]
     return c
 
 
 def _lengths_by_lapack(x: FloatArray, inverse: FloatArray | None, power: int) -> FloatArray:
-    white, taken = (passes.plain(x), np.zeros(x.shape[:-2])) if inverse is None else _whitened_scaled(inverse, x)
+    white, taken = (passes.plain(x), np.zeros(x.shape[:-2])) if inverse is None else whitened_scaled(inverse, x)
     # A matrix that overflowed on its way is at no finite distance; LAPACK would refuse all of them for it.
     finite = np.asarray(np.isfinite(white).all(axis=(-1, -2)))
     white = np.where(finite[..., None, None], white, 1.0)
@@ -446,8 +446,12 @@ def _lengths_by_lapack(x: FloatArray, inverse: FloatArray | None, power: int) ->
     return np.asarray(np.where(finite, lengths, np.inf))
 
 
-def _whitened_scaled(inverse: FloatArray, x: FloatArray) -> tuple[FloatArray, Array]:
-    """Return a x a' after a power of two was taken out of each matrix, and the powers."""
+def whitened_scaled(inverse: FloatArray, x: FloatArray) -> tuple[FloatArray, Array]:
+    """Return a x a' after a power of two was taken out of each matrix, and the powers; one `a`, or one for each.
+
+    >>> whitened_scaled(np.eye(1), np.array([[[8.0]]]))
+    (array([[[0.5]]]), array([4], dtype=int32))
+    """
     x = passes.plain(x)
     taken = np.asarray(np.frexp(np.diagonal(x, axis1=-2, axis2=-1).max(axis=-1))[1])
-    return symmetrize(inverse @ np.ldexp(x, -taken[..., None, None]) @ inverse.T), taken
+    return symmetrize(inverse @ np.ldexp(x, -taken[..., None, None]) @ np.swapaxes(inverse, -1, -2)), taken

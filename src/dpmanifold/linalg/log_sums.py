@@ -28,6 +28,7 @@ from dpmanifold.linalg.fused import (
     log_norm,
     shortened,
     whitened,
+    whitened_scaled,
 )
 from dpmanifold.linalg.native import passes
 from dpmanifold.linalg.native.library import card_in_use
@@ -426,11 +427,9 @@ def _gradient_by_lapack(
     chosen = np.arange(len(triangles)) if rows is None else rows
     for few in _pieces(chosen):
         matrices = unpack_triangles(triangles[few])
-        taken = np.asarray(np.frexp(np.diagonal(matrices, axis1=-2, axis2=-1).max(axis=-1))[1])
         several = inverse.ndim == 3
         of = None if group is None else group[few]
-        a = inverse[of] if several else inverse
-        white = symmetrize(a @ np.ldexp(matrices, -taken[:, None, None]) @ np.swapaxes(a, -1, -2))
+        white, taken = whitened_scaled(inverse[of] if several else inverse, matrices)
         logs = log_of_eigenvalues(white)
         diagonal = np.arange(matrices.shape[-1])
         shift = np.asarray(power)[of] if several else power
