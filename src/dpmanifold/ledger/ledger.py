@@ -14,7 +14,7 @@ from dpmanifold.errors import InvalidArgumentError, LedgerError
 from dpmanifold.files import Closable, closed_if_it_fails
 from dpmanifold.ledger.auditing import Audit, audited
 from dpmanifold.ledger.chain import Reader, Writer
-from dpmanifold.ledger.entries import Entry, promise_from_body, promise_to_body
+from dpmanifold.ledger.entries import Entry, promise_to_body
 from dpmanifold.ledger.export import write_export
 from dpmanifold.ledger.fingerprints import fingerprint, key_check, new_key, read_key
 from dpmanifold.ledger.history import History
@@ -401,8 +401,7 @@ class Ledger(Closable):
         if there is not None:
             return there
         said = {"cap": promise_to_body(cap), "unit": unit, "principal": self.principal}
-        entry = writer.append("population", name, f"population:{name}", **said)
-        return promise_from_body(entry.facts["cap"]), unit
+        return cap_of(writer.append("population", name, f"population:{name}", **said)), unit
 
 
 def _created(store: Store, places: Places, principal: str) -> Entry:
