@@ -12,7 +12,7 @@ import sys
 import time
 
 from dpmanifold.cli.records import read_request
-from dpmanifold.service import attempts, canonical
+from dpmanifold.service import canonical
 from dpmanifold.service.processes import ONE_THREAD
 from dpmanifold.service.service import Service
 from dpmanifold.service.settings import Settings
@@ -42,7 +42,7 @@ def _flagged(flags):
         _obey(flags, "read")
         return read_request(request, path)
 
-    attempts.canonical.open_folder = open_folder
+    canonical.open_folder = open_folder
     return reader
 
 

@@ -15,7 +15,7 @@ from dpmanifold.ledger import Ledger
 from dpmanifold.service.ordering import Ref
 from dpmanifold.service.ordering import asking as asking_of
 from dpmanifold.service.questions import Question
-from dpmanifold.service.web.pages.asking import Typed
+from dpmanifold.service.web.pages.showing import Typed
 from dpmanifold.stats import Parallel, Program, Terms, Units, ask, rehearsal
 from dpmanifold.stats.means import CLASS_MEANS
 from dpmanifold.stats.region import region_plan

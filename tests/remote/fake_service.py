@@ -20,7 +20,7 @@ import numpy as np
 import dpmanifold as dpm
 from dpmanifold.privacy.accounts import Account, Mark, Receipt
 from dpmanifold.records import ball_to_dict
-from dpmanifold.service.attempts import receipt_in
+from dpmanifold.service.worker import receipt_in
 from dpmanifold.stats.answers import answer_to_record
 
 TOKEN = "dpm_secret-of-the-tests"

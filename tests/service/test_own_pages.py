@@ -12,7 +12,7 @@ from dpmanifold.errors import Message, message_to_record
 from dpmanifold.service import tables
 from dpmanifold.service.questions import Question
 from dpmanifold.service.web.app import make_app
-from dpmanifold.service.web.pages.registering import request_of
+from dpmanifold.service.web.pages.overseeing import request_of
 from service_reading import Page, Visitor, faults
 from service_rooms import BALL, PASSWORD, desk_of, furnish, service_in, tensors
 from service_web import ORIGIN, ask, cookie

@@ -17,10 +17,10 @@ import dpmanifold as dpm
 from dpmanifold import GDP
 from dpmanifold.cli.records import read_request
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.service import attempts, beats, canonical, registering, tables
+from dpmanifold.service import beats, canonical, registering, tables
 from dpmanifold.service.ordering import paused_since
 from dpmanifold.service.questions import Question
-from dpmanifold.service.worker import Worker
+from dpmanifold.service.worker import Worker, status_of
 from dpmanifold.stats.answers import answer_from_bytes
 from service_rooms import desk_of, service_in, tensors
 from service_worker import Crew, until
@@ -98,7 +98,7 @@ def has_state(service, view, *states):
 
 
 def status(service, view):
-    return attempts.status_of(service, row_of(service, view))
+    return status_of(service, row_of(service, view))
 
 
 def entries_of(service, view):

@@ -2,7 +2,7 @@
 
 from starlette.routing import Route
 
-from dpmanifold.service.web.pages import account, browsing, overseeing, planning, registering
+from dpmanifold.service.web.pages import account, browsing, overseeing, planning
 
 ROUTES = [
     Route("/account", account.account, methods=["GET"]),
@@ -37,9 +37,9 @@ ROUTES = [
     Route("/auditor", overseeing.auditor, methods=["GET"]),
     Route("/auditor/events", overseeing.events, methods=["GET"]),
     Route("/auditor/export", overseeing.export, methods=["GET"]),
-    Route("/steward/register", registering.register, methods=["GET"]),
-    Route("/steward/registrations", registering.send, methods=["POST"]),
-    Route("/steward/registrations/{registration}", registering.registration, methods=["GET"]),
-    Route("/steward/registrations/{registration}/state.json", registering.registration_state, methods=["GET"]),
+    Route("/steward/register", overseeing.register, methods=["GET"]),
+    Route("/steward/registrations", overseeing.send, methods=["POST"]),
+    Route("/steward/registrations/{registration}", overseeing.registration, methods=["GET"]),
+    Route("/steward/registrations/{registration}/state.json", overseeing.registration_state, methods=["GET"]),
 ]
 """All routes of pages."""

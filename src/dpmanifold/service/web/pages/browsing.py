@@ -14,8 +14,7 @@ from dpmanifold.service.person import ANALYST
 from dpmanifold.service.views import DataSetView, PriceView
 from dpmanifold.service.web.answers import as_json, document, download, picture
 from dpmanifold.service.web.pages import pictures
-from dpmanifold.service.web.pages.asking import USUAL, Typed, option_words
-from dpmanifold.service.web.pages.showing import after_in, show, tried
+from dpmanifold.service.web.pages.showing import USUAL, Typed, after_in, option_words, show, tried
 from dpmanifold.service.web.sessions import desk, signed_in
 from dpmanifold.stats.query import query_named
 

@@ -19,9 +19,8 @@ from dpmanifold.service.questions import Question, promise_from_json
 from dpmanifold.service.views import DataSetView, ReleaseView
 from dpmanifold.service.web.answers import as_json
 from dpmanifold.service.web.pages import pictures
-from dpmanifold.service.web.pages.asking import Typed, address, kinds
 from dpmanifold.service.web.pages.browsing import ref_of
-from dpmanifold.service.web.pages.showing import Problem, number_in, show, tried
+from dpmanifold.service.web.pages.showing import Problem, Typed, address, kinds, number_in, show, tried
 from dpmanifold.service.web.pages.words import in_form, number, percent
 from dpmanifold.service.web.sessions import desk, form, see_other, signed_in
 from dpmanifold.service.web.turns import CURVE, PLAN, in_turn
