@@ -57,6 +57,7 @@ UNKNOWABLE = {
     "classes": "people",
     "unit": "people",
     "counts": "counts",
+    "request/n": "counts",
     "covariate_range": "request",
     "details/mean of the covariate to the power": "counts",
     "level": "choices",
@@ -65,11 +66,11 @@ UNKNOWABLE = {
     "request/options/count": "request",
 }
 # Of these it is not enough that they are listed: what they were altered to must be what can be drawn.
-DRAWABLE = {"draws/numbers", "ball/radius"}
+DRAWABLE = {"draws/numbers", "ball/radius", "request/n"}
 # And these may be altered in their last digits alone, relative to the largest number.
 LAST_DIGITS = {"value", "raw"}
-# Numbers are compared to rounding, with more than this.
-ROUNDING = 1e-11
+# Numbers are compared to rounding, with more than this; and a detail that is computed as 0 may be so small elsewhere.
+ROUNDING, NOTHING = 1e-11, 1e-200
 
 
 class Corner(AveragedStatistic):
@@ -359,7 +360,8 @@ def changed_entry(case, operation, path):
     if other is None or other == own:
         return None
     numbers = isinstance(own, int | float) and isinstance(other, int | float)
-    if numbers and listed_as(path) not in DRAWABLE and math.isclose(own, other, rel_tol=ROUNDING):
+    least = NOTHING if "details" in path else 0.0
+    if numbers and listed_as(path) not in DRAWABLE and math.isclose(own, other, rel_tol=ROUNDING, abs_tol=least):
         return None
     changed = copy.deepcopy(record)
     if other is LEFT_OUT:
@@ -572,6 +574,9 @@ def length_drawn(release):
 def can_be_drawn(record, path):
     """Whether a release, as it was altered, states what units in the ball and noise can come to."""
     release = release_at(record, path)
+    if path[-2:] == ("request", "n"):  # whoever is in several classes counts in each: of two the sum does not tell
+        counts = release["request"]["options"].get("counts", [math.inf])
+        return max(counts) <= release["request"]["n"] <= sum(counts)
     name, ball, details = release["statistic"], release["ball"], release["details"]
     space, radius, center = space_from_text(ball["space"]), ball["radius"], np.array(ball["center"])
     found = drawn_by(release)
@@ -625,6 +630,8 @@ def unexplained(case, changed, path):
     if is_refused(changed):
         return False
     entry = listed_as(path)
+    if path[:2] == ("value", "ball") and changed["value"]["ball"] == changed["request"]["ball"]:
+        return False  # no smaller ball was found: what was altered is the public one, wherever it stands
     if entry in LAST_DIGITS:
         return not is_nearly(changed, record_of(case), path)
     return entry is None or (entry in DRAWABLE and not can_be_drawn(changed, path))
