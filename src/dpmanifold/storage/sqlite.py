@@ -94,8 +94,9 @@ class _Keeper(Forkable):
 
     def connect(self) -> sqlite3.Connection:
         """Open the file so that what is committed is on the disk, or refuse."""
-        with contextlib.suppress(OSError):  # it is there, or SQLite will say what is wrong
-            os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, self._mode))
+        if not os.path.exists(self._path):
+            with contextlib.suppress(OSError):  # another process was faster, or SQLite will say what is wrong
+                os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, self._mode))
         connection = sqlite3.connect(self._path, timeout=self._patience, isolation_level=None, check_same_thread=False)
         with closed_if_it_fails(connection):
             # SQLite waits for writers, and not for those who ask for this at the same time.
