@@ -105,7 +105,7 @@ def _agreeing(release: Release) -> str:
     exact = "" if None in grids else f", multiples of 2^{release.draws[0].grid}"
     return (
         f"sensitivity {release.sensitivity.value:.6g}, share {release.share}, scale {release.scale:.6g}, tolerance "
-        f"{release.tol:.6g}{exact}; mechanism, rule, bound, proof, timing and neighbours are the library's"
+        f"{release.tol:.6g}{exact}; mechanism, rule, bound, proof, timing and adjacency are the library's"
     )
 
 
