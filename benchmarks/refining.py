@@ -89,7 +89,7 @@ def make_data(ball, n, fill, rng, normal):
 def naive_rule(X, ball, privacy, rng):
     """Refine naively: fixed shares, six counts, 95 % of the units wanted whatever the noise. For comparison."""
     shares = divide(privacy, (0.1, 0.1, 0.8))
-    question = {"units": dpm.EACH_RECORD, "rng": rng, "shrink": None, "confirm": True}
+    question = {"units": dpm.EACH_RECORD, "rng": rng, "shrinkage": None, "confirm": True}
     center = dpm.private_mean(X, ball, shares[0], **question).value
     away, radii = ball.space.dist(center, X), ball.radius * np.geomspace(1 / 256, 1, 64)
     share = split(shares[1], 6)[0]
@@ -111,7 +111,7 @@ def naive_rule(X, ball, privacy, rng):
 def run_cell(name, n, privacy, fill, runs=200, naive=True):
     """Return the outcome of one cell."""
     ball, rng = BALLS[name], np.random.default_rng([n, round(100 * fill)])
-    question = {"units": dpm.EACH_RECORD, "shrink": None}
+    question = {"units": dpm.EACH_RECORD, "shrinkage": None}
     rows, skipped = [], True
     for run in range(runs):
         if run % RUNS_PER_DATA_SET == 0:

@@ -408,7 +408,7 @@ def test_cross_validation_stops_when_the_budget_is_spent():
     pipeline = make_pipeline(Covariances(), class_model(privacy=GDP(1.0), budget=budget))
     with pytest.raises(BudgetError, match="nothing of GDP"):
         cross_val_score(pipeline, E, y, cv=5, error_score="raise")
-    assert [entry.promise for entry in budget.history] == [GDP(1.0)] * 4
+    assert [entry.privacy for entry in budget.history] == [GDP(1.0)] * 4
     with pytest.raises(BudgetError):
         pipeline.fit(E, y)
 

@@ -129,7 +129,7 @@ def test_the_command_line_shrinks_as_it_is_told(tmp_path):
     np.save(tmp_path / "x.npy", np.random.default_rng(0).uniform(-0.1, 0.1, (30, 6)))
     asked = ["mean", str(tmp_path / "x.npy"), "--space", "euclidean", "--units", "each-record", "--radius", "1"]
     found = {}
-    for words in (["--shrink", "james-stein"], ["--shrink", "none"], ["--shrink", "much"]):
+    for words in (["--shrinkage", "james-stein"], ["--shrinkage", "none"], ["--shrinkage", "much"]):
         out = tmp_path / "-".join(["out", *words, ".json"])
         done = CliRunner().invoke(app, [*asked, "--mu", "5", "--out", str(out), *words])
         found[words[-1]] = dpm.load(out).shrinkage if done.exit_code == 0 else done.output

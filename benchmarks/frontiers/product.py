@@ -32,7 +32,7 @@ def people(n: int, spread: np.ndarray, shared: float, rng: np.random.Generator) 
     return spread[:, None] * (off + np.sqrt(1 - shared) * own + np.sqrt(shared) * common)
 
 
-def errors(n: int, spread: np.ndarray, shared: float, refine: bool, shrink: bool, seed: int) -> tuple[float, float]:
+def errors(n: int, spread: np.ndarray, shared: float, refine: bool, shrinkage: bool, seed: int) -> tuple[float, float]:
     """Return the sums of squared errors of separate releases and of the joint one, for one draw of everything."""
     rng = np.random.default_rng(seed)
     weights = 1 / np.sqrt(spread)
@@ -46,7 +46,7 @@ def errors(n: int, spread: np.ndarray, shared: float, refine: bool, shrink: bool
     terms: dict[str, Any] = {
         "units": dpm.EACH_RECORD,
         "refine": refine,
-        "shrink": "auto" if shrink else None,
+        "shrinkage": "auto" if shrinkage else None,
         "rng": rng,
     }
     shares = np.sqrt(radii / radii.sum())

@@ -3,7 +3,7 @@
 The private data are n images of one of four classes; the public cohort are 600 images of the other three. The ball is
 about the cohort's mean, and holds all of it with a tenth to spare. The error is the distance from the mean of the
 clipped records, root mean square over classes and draws. "Today" is the better of `private_mean` plain and with
-`refine=True`, both with `shrink="auto"`. The wrong shape is the cohort's, rotated at random.
+`refine=True`, both with `shrinkage="auto"`. The wrong shape is the cohort's, rotated at random.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ def setting(found: np.ndarray, number: int) -> tuple[np.ndarray, dpm.Ball, np.nd
 
 
 def errors(found: np.ndarray, n: int, runs: int, **asked) -> float:
-    """Return the root mean square error of a private mean; `shape` is made of the cohort by a function."""
+    """Return the root mean square error of a private mean; `noise_shape` is made of the cohort by a function."""
     rng, squares = np.random.default_rng(n), []
-    make = asked.pop("shape", None)
+    make = asked.pop("noise_shape", None)
     for number in range(CLASSES):
         X, ball, cohort = setting(found, number)
         shape = make(cohort, ball) if callable(make) else make
         for _ in range(runs):
             some = X[rng.choice(len(X), n, replace=False)]
             release = dpm.private_mean(
-                some, ball, PROMISE, units=dpm.EACH_RECORD, shape=shape, rng=int(rng.integers(2**30)), confirm=True,
-                **asked,
+                some, ball, PROMISE, units=dpm.EACH_RECORD, noise_shape=shape, rng=int(rng.integers(2**30)),
+                confirm=True, **asked,
             )  # fmt: skip
             squares.append(float(((release.value - ball.clip(some).mean(axis=0)) ** 2).sum()))
     return float(np.sqrt(np.mean(squares)))
@@ -91,13 +91,15 @@ def run(quick: bool = False) -> list[dict]:
             }  # fmt: skip
 
         note = f"today: {best}"
-        rows.append(row("public shape", errors(found, n, runs, shape=lambda c, b: c), 0.7, before[best], note))
+        rows.append(row("public shape", errors(found, n, runs, noise_shape=lambda c, b: c), 0.7, before[best], note))
         private = {50: None, 200: 0.9, 2000: 0.7}[n]
-        rows.append(row("private shape", errors(found, n, runs, shape="private"), private, before[best], note))
-        rows.append(row("wrong shape, rotated", errors(found, n, runs, shape=rotated), 1.6, before[best], note))
-        rows.append(row("round shape: the radius alone", errors(found, n, runs, shape=even), None, before[best], note))
+        rows.append(row("private shape", errors(found, n, runs, noise_shape="private"), private, before[best], note))
+        rows.append(row("wrong shape, rotated", errors(found, n, runs, noise_shape=rotated), 1.6, before[best], note))
+        rows.append(
+            row("round shape: the radius alone", errors(found, n, runs, noise_shape=even), None, before[best], note)
+        )
         if n == 50:
-            raw = errors(found, n, runs, shrink=None)
-            moved = errors(found, n, runs, shrink="james-stein")
+            raw = errors(found, n, runs, shrinkage=None)
+            moved = errors(found, n, runs, shrinkage="james-stein")
             rows.append(row("shrinkage towards the ball's centre", moved, 0.75, raw, "today: the draw itself"))
     return rows

@@ -197,7 +197,7 @@ def uneven(name: str, repetitions: int, number: int) -> list[dict[str, Any]]:
                                                     covariate_range=ends, refine=True))  # fmt: skip
             true = (middle + slope * at)[:, None]
             lowest.append(float(np.mean([one.contains(true, at) for one in found], axis=0).min()))
-            told.append(f"{np.mean([one.can_tell for one in found]):.2f}")
+            told.append(f"{np.mean([one.is_identifiable for one in found]):.2f}")
             if slope == 0:
                 sizes_by_n.append(float(np.mean([one.p_value < 0.05 for one in found])))
     shares = ", ".join(f"{share:.3f}" for share in sizes_by_n)

@@ -63,8 +63,6 @@ from dpmanifold.stats import (
     Query,
     Verification,
     compare,
-    needed_promise,
-    needed_units,
     plan,
     plan_mean,
     private_ball,
@@ -80,6 +78,8 @@ from dpmanifold.stats import (
     private_two_sample_test,
     private_variance,
     private_variance_interval,
+    required_privacy,
+    required_units,
     verify,
 )
 
@@ -164,8 +164,6 @@ __all__ = [
     "linalg",
     "load",
     "mechanisms",
-    "needed_promise",
-    "needed_units",
     "noise",
     "plan",
     "plan_mean",
@@ -186,6 +184,8 @@ __all__ = [
     "private_variance_interval",
     "progress",
     "report",
+    "required_privacy",
+    "required_units",
     "sensitivity",
     "verify",
 ]

@@ -178,7 +178,7 @@ def option_to_json(value: Any, name: str) -> Any:
 
     Examples
     --------
-    >>> option_to_json([1, 0.5, "a"], "counts"), option_to_json(np.eye(2), "shape")
+    >>> option_to_json([1, 0.5, "a"], "counts"), option_to_json(np.eye(2), "noise_shape")
     ([1, 0.5, 'a'], {'array': [[1.0, 0.0], [0.0, 1.0]]})
     """
     if isinstance(value, np.generic):

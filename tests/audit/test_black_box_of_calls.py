@@ -49,15 +49,15 @@ def asked(private, ball, **options):
     return lambda X: private(X, ball, dpm.GDP(MU), **how, **options)
 
 
-RAW = {"project": False, "shrink": None}
+RAW = {"project": False, "shrinkage": None}
 STANDS_IN = {"refine": True, "mechanism": "tangent-mean-gaussian", "estimand": "frechet"}
 # What is called, on which ball, what an attacker looks at, and how many releases: a mean on a curved space is solved.
 CALLS = {
     "tangent mean": (dpm.private_mean, CAP, {"estimand": "tangent", **RAW}, point, 400),
     "mean on the sphere": (dpm.private_mean, CAP, RAW, point, 220),
     "tangent mean for a Fréchet mean": (dpm.private_mean, CAP, {**STANDS_IN, **RAW}, point, 220),
-    "mean with a public shape": (dpm.private_mean, TENSORS, {"shape": SHAPE, "project": False}, point, 220),
-    "mean with a private shape": (dpm.private_mean, TENSORS, {"shape": "private", "project": False}, point, 220),
+    "mean with a public shape": (dpm.private_mean, TENSORS, {"noise_shape": SHAPE, "project": False}, point, 220),
+    "mean with a private shape": (dpm.private_mean, TENSORS, {"noise_shape": "private", "project": False}, point, 220),
     "mean of a product": (dpm.private_mean, SEVERAL, RAW, point, 400),
     "joint moments": (dpm.private_statistic, TENSORS, {"statistic": "joint moments"}, numbers, 400),
     "median": (dpm.private_median, CAP, {"refine": False}, in_public_ball(CAP), 400),
@@ -66,7 +66,7 @@ CALLS = {
 
 def certificate(name, runs):
     private, ball, options, looked_at, most = CALLS[name]
-    n = MANY if options.keys() & {"refine", "shape"} else N
+    n = MANY if options.keys() & {"refine", "noise_shape"} else N
     # On spheres means are then farthest apart, and a smaller ball would have another radius in every release.
     pair = neighbours(ball, n, filled="refine" in options or not ball.space.is_hadamard)
     return black_box.shown(asked(private, ball, **options), *pair, min(runs, most), looked_at)

@@ -77,7 +77,7 @@ CASES = [
     *((name, PLANE, PROMISE, {}, True) for name in PUBLICLY),
     *(("mean", ball, PURE, {}, False) for ball in (PLANE, CAP, MATRICES, HYPERBOLIC)),
     *((name, CAP, PURE, {}, False) for name in ("median", "variance", "ball")),
-    ("mean", PLANE, PROMISE, {"shape": "private"}, False),
+    ("mean", PLANE, PROMISE, {"noise_shape": "private"}, False),
 ]
 
 
@@ -90,7 +90,7 @@ def name_of(case):
 def number_for(name, promise, options):
     if (name, promise) == ("median", PURE):
         return 10 * MANY
-    return MANY if options.keys() & {"refine", "shape"} or name in ("ball", "median") else FEW
+    return MANY if options.keys() & {"refine", "noise_shape"} or name in ("ball", "median") else FEW
 
 
 def pairs(ball, n):

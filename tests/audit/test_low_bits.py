@@ -35,7 +35,7 @@ N = 10
 def release(X, ball, privacy, rng, arithmetic, function=dpm.private_mean, **options):
     """One release, the draw itself: the only place that says how an arithmetic is asked for."""
     if function is dpm.private_mean:
-        options = {"project": False, "shrink": None, **options}
+        options = {"project": False, "shrinkage": None, **options}
     given = {**options, **ARITHMETICS[arithmetic]}
     return function(X, ball, privacy, units=dpm.EACH_RECORD, confirm=True, rng=rng, **given)
 

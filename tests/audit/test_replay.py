@@ -74,7 +74,7 @@ def _nothing_remembered(monkeypatch):
 
 
 def number_for(options):
-    return MANY if options.keys() & {"refine", "shape"} else N
+    return MANY if options.keys() & {"refine", "noise_shape"} else N
 
 
 GAUSSIAN = {
@@ -84,9 +84,9 @@ GAUSSIAN = {
     "mean on the sphere": (dpm.private_mean, CAP, {}),
     "tangent mean for a Fréchet mean": (dpm.private_mean, MATRICES, STANDS_IN),
     "the same on the sphere": (dpm.private_mean, CAP, STANDS_IN),
-    "mean with a public shape": (dpm.private_mean, TENSORS, {"shape": np.diag([2e-2, 2e-3, 2e-4])}),
-    "mean with a private shape": (dpm.private_mean, TENSORS, {"shape": "private"}),
-    "tangent mean with a shape": (dpm.private_mean, CAP, {"estimand": "tangent", "shape": np.diag([1e-2, 5e-4])}),
+    "mean with a public shape": (dpm.private_mean, TENSORS, {"noise_shape": np.diag([2e-2, 2e-3, 2e-4])}),
+    "mean with a private shape": (dpm.private_mean, TENSORS, {"noise_shape": "private"}),
+    "tangent mean with a shape": (dpm.private_mean, CAP, {"estimand": "tangent", "noise_shape": np.diag([1e-2, 5e-4])}),
     "mean of a product": (dpm.private_mean, SEVERAL, {}),
     "tangent mean of a product": (dpm.private_mean, CURVED, {"estimand": "tangent"}),
     "joint moments": (dpm.private_statistic, CAP, {"statistic": "joint moments"}),

@@ -41,7 +41,7 @@ STEPS = {
     "printing": "dpmanifold.cli.outputs.result_text",
     "half axes": "dpmanifold.inference.region.ConfidenceRegion.axes",
     "covers ball": "dpmanifold.inference.region.ConfidenceRegion._in_chart",
-    "share": "dpmanifold.inference.region.ConfidenceRegion.parts",
+    "share": "dpmanifold.inference.region.ConfidenceRegion.variance_shares",
 }
 
 

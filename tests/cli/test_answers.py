@@ -61,7 +61,7 @@ def test_the_answers_are_those_of_the_library(invoke):
     invoke(*COMMANDS["test"])
     test = dpm.load("r.json")
     answers = strict(pathlib.Path("r.json").read_text())["answers"]
-    for name in ("p_value", "statistic", "rejects", "distance", "low", "high", "privacy_share", "dominated_by"):
+    for name in ("p_value", "statistic", "rejects", "distance", "low", "high", "privacy_share", "dominant_source"):
         assert answers[name] == getattr(test, name)
     invoke(*COMMANDS["interval"], "--force")
     interval = dpm.load("r.json")

@@ -257,8 +257,8 @@ def test_plan_and_lists(run):
     )
     assert found["rows"][0]["mechanism"] == "wrapped-gaussian"
     needs = json.loads(run("plan", *ball, "-n", "500", "--epsilon", "1", "--error", "0.01", "--json").stdout)
-    assert isinstance(needs["needed_units"], int)
-    assert dpm.privacy.promise_from_dict(needs["needed_promise"]).epsilon < 1
+    assert isinstance(needs["required_units"], int)
+    assert dpm.privacy.promise_from_dict(needs["required_privacy"]).epsilon < 1
     rows = json.loads(run("mechanisms", "--json").stdout)
     assert {row["name"] for row in rows} == set(dpm.mechanisms.MECHANISMS.names())
     assert "wrapped-gaussian" in run("mechanisms").stdout

@@ -84,7 +84,7 @@ def test_plan_states_the_mean(invoke, estimand):
     ball = dpm.Ball(dpm.Sphere(2), [1.0, 0.0, 0.0], 0.7)
     assert found["estimand"] == estimand
     assert {get(row["mechanism"]).estimand for row in found["rows"]} == {estimand}
-    assert found["needed_units"] == dpm.needed_units(0.01, ball, dpm.GDP(1.0), estimand=estimand)
+    assert found["required_units"] == dpm.required_units(0.01, ball, dpm.GDP(1.0), estimand=estimand)
     assert ("distance from the Fréchet mean" in found["verdict"]) == (estimand != "frechet")
     assert found["refined"]["verdict"]
     assert found["verdict"] in invoke(*words).stdout
@@ -155,17 +155,22 @@ def flat(folder):
 
 @pytest.mark.parametrize("shape", ["s.npy", "private"])
 def test_a_mean_with_shaped_noise(invoke, flat, shape):
-    said = invoke("mean", *flat, "--shape", shape, "--out", "r.json", "--html", "r.html").stdout
+    said = invoke("mean", *flat, "--noise-shape", shape, "--out", "r.json", "--html", "r.html").stdout
     release = dpm.load("r.json")
     assert release.statistic == "shaped mean"
-    assert isinstance(release.request.options["shape"], str) == (shape == "private")
+    assert isinstance(release.request.options["noise_shape"], str) == (shape == "private")
     assert dpm.verify(release).ok
     assert "by direction" in " ".join(said.split())
-    assert "read as --shape" in invoke("mean", *flat, "--shape", "s.npy", "--out", "s.npy", "--force", code=2).stderr
+    assert (
+        "read as --noise-shape"
+        in invoke("mean", *flat, "--noise-shape", "s.npy", "--out", "s.npy", "--force", code=2).stderr
+    )
     words = ["plan", "--space", "euclidean", "--size", "4", "-n", "300", "--mu", "1", "--radius", "10"]
-    assert "shape: about" in invoke(*words, "--shape", shape).stdout
-    record = json.loads(invoke(*words, "--shape", shape, "--json").stdout)
+    assert "shape: about" in invoke(*words, "--noise-shape", shape).stdout
+    record = json.loads(invoke(*words, "--noise-shape", shape, "--json").stdout)
     assert record["shaped"]["error"] < record["shaped"]["plain"]
-    wrong = invoke("mean", *flat, "--shape", shape, "--refine", "--out", "no.json", code=2)
+    wrong = invoke("mean", *flat, "--noise-shape", shape, "--refine", "--out", "no.json", code=2)
     assert "refine must be False with a shape" in wrong.stderr
-    assert "the records themselves" in invoke("mean", *flat, "--shape", "v.npy", "--out", "no.json", code=2).stderr
+    assert (
+        "the records themselves" in invoke("mean", *flat, "--noise-shape", "v.npy", "--out", "no.json", code=2).stderr
+    )

@@ -125,7 +125,7 @@ def test_options_have_the_names_of_the_local_commands():
         told = set(QUERIES.get(command.name).defaults)
         declared = [_declared(one, command.name) for one in (commands.app, main_app)]
         assert told <= set(here), command.name
-        for option in told - {"shape", "about"}:
+        for option in told - {"noise_shape", "about"}:
             assert declared[0][option] == declared[1][option]
         gone = {"units", "invalid", "seed", "ledger", "confirm", "notice", "labels", "classes", "reveal", "arithmetic"}
         assert not gone & set(here)
@@ -134,8 +134,8 @@ def test_options_have_the_names_of_the_local_commands():
 def test_options_are_sent(remote, service):
     remote("region", "cohort/dti", "--mu", "2", "--out", "a.json", "--level", "0.9", "--estimand", "tangent")
     assert service.row("r0")["asked"][1]["options"] == {"level": 0.9, "estimand": "tangent"}
-    remote(*MEAN, "--shrink", "none", "--out", "b.json")
-    assert service.row("r1")["asked"][1]["options"] == {"shrink": None}
+    remote(*MEAN, "--shrinkage", "none", "--out", "b.json")
+    assert service.row("r1")["asked"][1]["options"] == {"shrinkage": None}
     remote("variance", "cohort/dti", "--mu", "2", "--about", "r1", "--out", "c.json")
     assert service.row("r2")["asked"][1]["options"] == {"about": "r1"}
     remote("pga", "cohort/dti", "--epsilon", "2", "--delta", "1e-6", "--count", "2", "--out", "d.json")
@@ -185,7 +185,7 @@ def test_a_key_gives_the_same_again(remote, service):
         ([*MEAN, "--no-wait", "--picture", "m.png"], 2, "go with --out"),
         ([*MEAN, "--out", "m.json", "--mechanism", "none"], 2, "--mechanism must be"),
         ([*MEAN, "--out", "m.json", "--links", "1-2", "--picture", "m.png"], 2, "--links means nothing"),
-        ([*MEAN, "--out", "m.json", "--shrink", "much"], 2, "--shrink must be"),
+        ([*MEAN, "--out", "m.json", "--shrinkage", "much"], 2, "--shrinkage must be"),
         (["mean", "dti", "--mu", "1", "--out", "m.json"], 2, "population/name"),
         (["fetch", "none", "--out", "m.json"], 2, "nothing here"),
         (["statistic", "nothing", "cohort/dti", "--mu", "1", "--out", "m.json"], 2, "nothing"),

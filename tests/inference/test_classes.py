@@ -184,4 +184,4 @@ def test_notes_say_where_a_class_may_be_empty_and_where_nothing_is_told():
     assert any("hardly tells" in note for note in same.notes())
     record = found().answers()
     assert {"priors", "mean_coordinates", "mean_noise", "units_by_class", "count_noise"} <= record.keys()
-    assert found().parts.allowance == pytest.approx(0.0)
+    assert found().variance_shares.allowance == pytest.approx(0.0)

@@ -145,7 +145,7 @@ def test_numbers_hang_together():
     assert found.explained == pytest.approx(found.shares.sum())
     for value, (low, high) in zip(found.variances, found.variance_intervals, strict=True):
         assert 0 <= low <= value <= high
-    assert sum(found.parts) == pytest.approx(1.0)
+    assert sum(found.variance_shares) == pytest.approx(1.0)
     wider = dpm.PrincipalComponents(found.release, 0.999)
     assert (wider.variance_intervals[:, 1] > found.variance_intervals[:, 1]).all()
     assert (wider.share_intervals[:, 1] >= found.share_intervals[:, 1]).all()
@@ -159,7 +159,7 @@ def test_numbers_fit_each_other_whatever_the_noise(n, mu, count):
         assert (found.variances >= 0).all()
         assert found.variances.sum() <= found.total * (1 + 1e-12)
         intervals = [(found.total, found.total_interval), *zip(found.variances, found.variance_intervals, strict=True)]
-        if found.can_tell:
+        if found.is_identifiable:
             assert found.shares == pytest.approx(found.variances / found.total)
             assert found.explained == pytest.approx(found.shares.sum())
             intervals += [(found.explained, found.explained_interval)]

@@ -167,7 +167,7 @@ def test_few_units_fall_back_on_public_numbers():
     assert region.threshold == pytest.approx(stats.chi2.isf(0.05, 4))
     # Where noise is most of it, five units tell enough.
     assert JointEstimate(dpm.private_region(in_ball(4, 0.5, 6, np.random.default_rng(0)), ball, dpm.GDP(0.1), rng=0,
-                                            **EACH).release).can_tell  # fmt: skip
+                                            **EACH).release).is_identifiable  # fmt: skip
 
 
 def test_groups_add_up():

@@ -154,7 +154,7 @@ def test_p_values_never_raise(n, mu):
             test = private_two_sample_test(X, Y, ball, GDP(mu), units=EACH_RECORD, level=level, rng=0)
             assert 0 <= test.p_value <= 1
             assert test.rejects == (test.low > 0)
-            assert np.isfinite([test.statistic, test.low, test.high, *test.parts]).all()
+            assert np.isfinite([test.statistic, test.low, test.high, *test.variance_shares]).all()
             assert "p-value" in repr(test)
     region = private_region(line, ball, GDP(mu), units=EACH_RECORD, level=1 - 1e-15, rng=0)
     assert np.isfinite(region.covariance).all()
@@ -252,10 +252,10 @@ def test_parts_add_up():
                 private_variance_interval(X, ball, GDP(mu), units=EACH_RECORD),
                 private_two_sample_test(X, X, ball, GDP(mu), units=EACH_RECORD),
             ):
-                assert min(result.parts) >= 0
-                assert math.isclose(sum(result.parts), 1.0)
-                assert sum(result.parts.percent) == 100
-                assert math.isclose(result.privacy_share, 1 - result.parts.sampling)
+                assert min(result.variance_shares) >= 0
+                assert math.isclose(sum(result.variance_shares), 1.0)
+                assert sum(result.variance_shares.percent) == 100
+                assert math.isclose(result.privacy_share, 1 - result.variance_shares.sampling)
                 assert "allowance" in repr(result)
 
 

@@ -205,13 +205,13 @@ def uneven(n, seed, middle=0.7, spread=0.1, refine=False):
 
 def test_where_slopes_cannot_be_told_bands_hold_all_that_curves_reach():
     found = uneven(300, 0)
-    assert not found.can_tell
+    assert not found.is_identifiable
     ends = np.array([[-5.999], [5.999]])
     assert found.contains(ends, [-1.0, 1.0]).all()
     assert found.contains(ends, [1.0, -1.0], simultaneous=True).all()
     assert any("how steep the curve is cannot be told" in note for note in found.notes())
     assert found.verify().ok
-    assert uneven(20_000, 0).can_tell
+    assert uneven(20_000, 0).is_identifiable
 
 
 def false_alarms(repetitions, refine):

@@ -75,7 +75,7 @@ def test_distances_are_those_on_the_space():
     truth = float(space.dist(*ends))
     assert truth < 0.096  # against 0.1 in coordinates
     assert test.low < truth < test.high < 0.1
-    assert test.corrected_distance == pytest.approx(truth, abs=0.003)
+    assert test.bias_corrected_distance == pytest.approx(truth, abs=0.003)
 
 
 def test_plans_words_and_refusals():

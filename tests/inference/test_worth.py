@@ -83,11 +83,11 @@ def test_the_corrected_distance_of_a_test_is_without_noise_on_average():
 def test_a_test_says_that_its_distance_is_mostly_noise():
     noisy, clear = asked("two-sample-test", 1.0), asked("two-sample-test", 30.0, n=2000)
     assert any("mostly noise" in note for note in noisy.notes())
-    assert noisy.corrected_distance < noisy.distance
+    assert noisy.bias_corrected_distance < noisy.distance
     apart = dpm.private_two_sample_test(flat(), flat() + np.array([0.4, 0.0, 0.0]), FLAT, dpm.GDP(30.0), **EACH)
     assert not any("mostly noise" in note for note in apart.notes())
-    assert apart.corrected_distance == pytest.approx(0.4, abs=0.05)
-    assert f"about {clear.corrected_distance:.4g}" in repr(clear)
+    assert apart.bias_corrected_distance == pytest.approx(0.4, abs=0.05)
+    assert f"about {clear.bias_corrected_distance:.4g}" in repr(clear)
 
 
 def test_a_region_that_is_mostly_allowance_names_the_tangent_mean():
@@ -96,7 +96,7 @@ def test_a_region_that_is_mostly_allowance_names_the_tangent_mean():
     usual = dpm.private_region(X, cap, dpm.GDP(2.0), **EACH)
     tangent = dpm.private_region(X, cap, dpm.GDP(2.0), estimand="tangent", **EACH)
     two_draws = dpm.ConfidenceRegion(dpm.private_statistic(X, cap, dpm.GDP(2.0), statistic="second moment", **EACH))
-    assert two_draws.parts.allowance > 0.5
+    assert two_draws.variance_shares.allowance > 0.5
     assert any('estimand="tangent"' in note for note in two_draws.notes())
     assert tangent.effective_radius < usual.effective_radius < two_draws.effective_radius
     for one_draw in (usual, tangent):  # of the first the distance is next to nothing

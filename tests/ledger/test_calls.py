@@ -159,7 +159,7 @@ def test_another_request_under_a_key_is_refused(account):
         lambda: dpm.private_mean(X, BALL, dpm.GDP(1.0), **{**asked, "units": IDS}),
         lambda: dpm.private_mean(X, BALL, dpm.GDP(1.0), estimand="tangent", **asked),
         lambda: dpm.private_mean(X, BALL, dpm.GDP(1.0), arithmetic="float", **asked),
-        lambda: dpm.private_mean(X, BALL, dpm.GDP(1.0), shape=np.eye(2), **asked),
+        lambda: dpm.private_mean(X, BALL, dpm.GDP(1.0), noise_shape=np.eye(2), **asked),
         lambda: dpm.private_variance(X, BALL, dpm.GDP(1.0), **asked),
         lambda: private_class_means(X, BALL, dpm.GDP(1.0), **asked),
     ]

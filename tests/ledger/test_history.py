@@ -21,7 +21,7 @@ def printed(history, width):
 
 def test_every_spend_is_a_line_with_its_state():
     history = year().history()
-    assert [(line.about, line.promise, line.principal, line.state) for line in history.releases] == [
+    assert [(line.about, line.privacy, line.principal, line.state) for line in history.releases] == [
         ("mean of dti@1", "mu 0.3", "ada", "released"),
         ("variance of dti@1", "mu 0.4", "ben", "lost"),
         ("mean of dti@1", "mu 0.3", "ada", "spent"),
@@ -105,7 +105,7 @@ def test_an_approximate_cap_is_as_full_as_its_fuller_half():
     entry = Entry.chained("a-ledger", None, "spend", "cohort", None, body)
     history = History([entry], caps={"cohort": ApproxDP(1.0, 1e-6)})
     assert history.uses()[0].share == pytest.approx(0.5)
-    assert history.releases[0].promise == "epsilon 0.1, delta 5e-7"
+    assert history.releases[0].privacy == "epsilon 0.1, delta 5e-7"
 
 
 def test_json_has_everything_and_is_json():

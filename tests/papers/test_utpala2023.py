@@ -162,7 +162,7 @@ def test_simulated_matrices_fill_their_ball():
 def test_batched_draws_are_releases(k, case, shrink):
     X = simulated_matrices(k, UNITS, np.random.default_rng(k))
     ball, promise = simulated_ball(k), ApproxDP(0.2, DELTA)
-    release = private_mean(X, ball, promise, units=EACH_RECORD, shrink=shrink, rng=np.random.default_rng(1))
+    release = private_mean(X, ball, promise, units=EACH_RECORD, shrinkage=shrink, rng=np.random.default_rng(1))
     points = ball.to_frame(X)
     mean = frechet.mean(points, ball.in_frame).in_frame
     drawn = case.draws(ball, mean, UNITS, 0.2, DELTA, 1, np.random.default_rng(1))

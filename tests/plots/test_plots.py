@@ -484,7 +484,7 @@ def test_factors_of_a_product_have_the_noise_of_a_shape_and_a_moved_mean_says_so
     spread = np.repeat([0.4, 0.1, 0.02, 0.02], 3)
     records = space.exp_coords(space.origin, spread * np.random.default_rng(0).standard_normal((100, 12)))
     terms = {"units": EACH, "rng": 0}
-    shaped = dpm.private_mean(records, ball, dpm.GDP(2.0), shape=np.diag(spread**2), **terms)
+    shaped = dpm.private_mean(records, ball, dpm.GDP(2.0), noise_shape=np.diag(spread**2), **terms)
     line = next(one for one in plots.product(shaped).axes[1].lines if one.get_label() == "typical length of the noise")
     noise = line.get_ydata()
     variances = np.diag(shaped.definition.noise_covariance(shaped)).reshape(4, 3).sum(axis=1)

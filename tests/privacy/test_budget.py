@@ -263,7 +263,7 @@ def test_what_was_spent_is_what_the_history_composes_to(cap, wishes):
     amount = {ZCDP: lambda p: Fraction(rho_of(p)), GDP: lambda p: Fraction(to_gdp(p).mu) ** 2}.get(
         type(cap), lambda p: Fraction(p.epsilon)
     )
-    total = sum(amount(spend.promise) for spend in budget.history)
+    total = sum(amount(spend.privacy) for spend in budget.history)
     power, stated = (2, budget.spent.mu) if isinstance(cap, GDP) else (1, first(budget.spent))
     assert Fraction(math.nextafter(stated, 0.0)) ** power < total <= Fraction(stated) ** power
     assert total <= amount(cap)
@@ -365,7 +365,7 @@ def test_threads_never_exceed_the_cap_and_never_lose_a_spend(cap, step, fits):
     assert sum(done) == len(budget.history) == fits
     for i, count in enumerate(done):
         assert sum(spend.label == f"worker {i}" for spend in budget.history) == count
-    together = [to_zcdp(spend.promise) if isinstance(cap, ZCDP) else spend.promise for spend in budget.history]
+    together = [to_zcdp(spend.privacy) if isinstance(cap, ZCDP) else spend.privacy for spend in budget.history]
     assert compose(together).implies(budget.spent)
 
 
@@ -382,8 +382,8 @@ def test_history_is_a_record_of_labels_and_promises_that_cannot_be_changed():
     budget = Budget(GDP(1.0))
     budget.spend(GDP(0.5), label="mean")
     entry = budget.history[0]
-    assert vars(entry) == {"label": "mean", "promise": GDP(0.5)}
-    assert json.dumps([{"label": spend.label, **spend.promise.to_dict()} for spend in budget.history])
+    assert vars(entry) == {"label": "mean", "privacy": GDP(0.5)}
+    assert json.dumps([{"label": spend.label, **spend.privacy.to_dict()} for spend in budget.history])
     with pytest.raises(AttributeError):
         budget.history = ()
     with pytest.raises(AttributeError):

@@ -132,7 +132,7 @@ def released(mechanism="auto", estimand=None, space=None):
     space = space or Euclidean(15)
     ball = Ball(space, space.origin, 1.0)
     X = space.exp_coords(space.origin, np.full((60, space.dim), 0.02))
-    return private_mean(X, ball, PROMISE, units=EACH_RECORD, mechanism=mechanism, estimand=estimand, shrink=None)
+    return private_mean(X, ball, PROMISE, units=EACH_RECORD, mechanism=mechanism, estimand=estimand, shrinkage=None)
 
 
 @pytest.mark.parametrize(

@@ -173,7 +173,7 @@ class FakeService:
             return 200, {"releases": [self.view(row) for row in rows[start : start + int(query.get("limit", 50))]]}
         if path == "history/cohort":
             after = int(query.get("after", 0))
-            line = {"sequence": after + 1, "time": "2026", "analyst": "ada", "what": "mean", "promise": "GDP(mu=1)",
+            line = {"sequence": after + 1, "time": "2026", "analyst": "ada", "what": "mean", "privacy": "GDP(mu=1)",
                     "share": 0.1, "total_share": 0.1, "state": "released", "release": None}  # fmt: skip
             return 200, {"population": "cohort", "cap": {}, "cap_words": "", "lines": [line],
                          "after": after + 1 if after < 2 else None}  # fmt: skip

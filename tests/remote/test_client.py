@@ -89,7 +89,7 @@ def test_options_are_plain_and_only_what_differs_is_said(client, service):
         "statistic": "region", "privacy": {"kind": "GDP", "mu": "0.7"}, "options": {"level": 0.9}, "ball": None,
     }  # fmt: skip
     with pytest.raises(InvalidArgumentError, match="shape must be text or a number"):
-        client.mean("cohort/dti", PROMISE, shape=np.eye(3))
+        client.mean("cohort/dti", PROMISE, noise_shape=np.eye(3))
     with pytest.raises(InvalidArgumentError, match="level must be text or a number"):
         client.region("cohort/dti", PROMISE, level=float("nan"))
 
@@ -417,7 +417,7 @@ def test_a_lost_release(client, service):
 def test_refusals_have_the_classes_of_the_library(client, service):
     with pytest.raises(dpm.BudgetError, match="more than what is left"):
         client.mean("cohort/dti", dpm.GDP(9.5))
-    for kind, error in (("invalid", InvalidArgumentError), ("promise", dpm.PromiseError)):
+    for kind, error in (("invalid", InvalidArgumentError), ("guarantee", dpm.PromiseError)):
         service.faults.append(lambda handler, kind=kind: handler.send(400, {"error": {"kind": kind, "message": "No."}}))
         with pytest.raises(error, match=r"^No\.$"):
             client.mean("cohort/dti", PROMISE)

@@ -54,7 +54,7 @@ def _fresh(**body):
     }
 
 
-GRANT = {"account": "ada", "promise": {"kind": "GDP", "mu": "1"}, "reason": "more"}
+GRANT = {"account": "ada", "privacy": {"kind": "GDP", "mu": "1"}, "reason": "more"}
 # method, path, body, statuses for WHO. Names in brackets are replaced by things that are there.
 TABLE = [
     ("GET", "/openapi.json", None, (200,) * 5),
@@ -382,7 +382,7 @@ def test_plans_are_those_of_the_command_line(rooms, app):
         ({"statistic": "mean", "privacy": {"kind": "GDP", "mu": "0.1"}, "options": {"seed": 1}}, 400, "invalid"),
         ({"statistic": "mean", "privacy": {"kind": "GDP", "mu": "0.1"}, "options": {"reveal": True}}, 400, "invalid"),
         ({"statistic": "mean", "privacy": {"kind": "GDP", "mu": "1.5"}}, 409, "over-budget"),
-        ({"statistic": "mean", "privacy": {"kind": "ApproxDP", "epsilon": "1", "delta": "1e-6"}}, 400, "promise"),
+        ({"statistic": "mean", "privacy": {"kind": "ApproxDP", "epsilon": "1", "delta": "1e-6"}}, 400, "guarantee"),
     ],
 )
 def test_what_cannot_be_planned_or_paid_is_said(rooms, app, question, status, kind):
@@ -431,7 +431,7 @@ def test_what_goes_wrong_outside_of_plans_is_not_shown(rooms, app, monkeypatch, 
         ("/populations/cohort/cap", {"cap": {"kind": "GDP", "mu": "0.5"}, "reason": "less"}),
         ("/populations/cohort/cap", {"cap": {"kind": "PureDP", "epsilon": "9"}, "reason": "another kind"}),
         ("/populations/cohort/cap", {"cap": {"kind": "GDP", "mu": "9"}, "reason": ""}),
-        ("/populations/cohort/grants", {"account": "sam", "promise": {"kind": "GDP", "mu": "1"}, "reason": "x"}),
+        ("/populations/cohort/grants", {"account": "sam", "privacy": {"kind": "GDP", "mu": "1"}, "reason": "x"}),
         ("/populations", {"name": "a/b", "cap": {"kind": "GDP", "mu": "1"}, "unit": "person"}),
         ("/populations", {"name": "fine", "cap": {"kind": "GDP", "mu": "0"}, "unit": "person"}),
         ("/registrations", {"population": "cohort", "name": "x", "request": {"path": "x.csv"}}),
@@ -440,7 +440,7 @@ def test_what_goes_wrong_outside_of_plans_is_not_shown(rooms, app, monkeypatch, 
 )
 def test_stewards_are_told_what_is_wrong(rooms, app, path, body):
     found = ask_json(app, "POST", path, rooms.tokens["sam"], body)
-    assert (found.status, found.json()["error"]["kind"]) in [(400, "invalid"), (400, "promise")]
+    assert (found.status, found.json()["error"]["kind"]) in [(400, "invalid"), (400, "guarantee")]
 
 
 def test_a_population_that_is_there_is_a_conflict(rooms, app):

@@ -86,7 +86,7 @@ def test_a_curve_says_where_a_promise_cannot_be_kept(ada):
 
 
 def test_what_an_error_needs_is_what_the_plan_of_it_has(ada):
-    needed = ada.needed(REF, MEAN, 0.3)["needed_promise"]
+    needed = ada.needed(REF, MEAN, 0.3)["required_privacy"]
     plan = ada.plan(REF, Question("mean", dpm.GDP(needed["mu"])))
     assert plan["rows"][0]["error"] == pytest.approx(0.3, rel=1e-4)
     with pytest.raises(InvalidArgumentError, match="about means"):
@@ -492,7 +492,7 @@ def test_questions_that_are_none_are_refused(record, words):
 def test_questions_go_there_and_back(ada):
     whole = Question("mean", dpm.ApproxDP("0.5", "1e-6"), {"refine": True}, {"radius": 1.5, "center": [[1, 0], [0, 1]]})
     assert Question.from_dict(json.loads(json.dumps(whole.to_dict()))) == whole
-    assert Question.from_dict({**whole.to_dict(), "options": {"refine": True, "shrink": "auto"}}) == whole
+    assert Question.from_dict({**whole.to_dict(), "options": {"refine": True, "shrinkage": "auto"}}) == whole
     assert ada.plan(REF, whole) != ada.plan(REF, Question("mean", whole.privacy, {"refine": True}))
 
 

@@ -237,7 +237,7 @@ def test_an_error_leads_to_the_promise_that_gives_it(ada):
     wanted = json.loads(CliRunner().invoke(shell, [*PLAN, "--mu", "0.25", "--error", "0.4"]).stdout)
     page = ada.page(f"/plan/{REF}?amount=0.25&error=0.4")
     (link,) = [one.get("href") for one in page.all("a") if one.text == "Plan with it"]
-    assert urllib.parse.parse_qs(link.partition("?")[2])["amount"] == [str(wanted["needed_promise"]["mu"])]
+    assert urllib.parse.parse_qs(link.partition("?")[2])["amount"] == [str(wanted["required_privacy"]["mu"])]
     assert json.loads(ada.page(link).live("error")) <= 0.4 * (1 + 1e-9)
 
 
@@ -258,14 +258,14 @@ def test_a_promise_is_found_for_the_options_that_are_set_now(ada):
     ("query", "options", "says"),
     [
         ("option-refine=yes", ["--refine"], '"Look for a smaller ball first"'),
-        ("option-shape=private", ["--shape", "private"], '"Shape of the noise"'),
+        ("option-noise_shape=private", ["--noise-shape", "private"], '"Shape of the noise"'),
     ],
 )
 def test_what_a_smaller_ball_or_a_shape_would_do_is_said(ada, query, options, says):
     plan = json.loads(CliRunner().invoke(shell, [*PLAN, "--mu", "1", *options]).stdout)
     (verdict,) = [plan[name]["verdict"] for name in ("refined", "shaped") if name in plan]
     text = ada.page(f"/plan/{REF}?amount=1&{query}").one("section", id="result").text
-    assert verdict.replace("refine=True", says).replace("shape", says) in text
+    assert verdict.replace("refine=True", says).replace("noise_shape", says) in text
     assert says in text
     assert "refine=True" not in text
 

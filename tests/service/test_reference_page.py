@@ -22,7 +22,7 @@ for row in re.findall(r"^\| `[A-Z]+ /api/.*$", PAGE, re.MULTILINE):
 OPERATIONS = {
     (method.upper(), path): said for path, methods in DOCUMENT["paths"].items() for method, said in methods.items()
 }
-VIEWS = sorted(set(DOCUMENT["components"]["schemas"]) - {"Promise", "Question", "Error"})
+VIEWS = sorted(set(DOCUMENT["components"]["schemas"]) - {"PrivacyGuarantee", "Question", "Error"})
 
 
 def names_in(text):

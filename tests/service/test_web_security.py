@@ -464,7 +464,7 @@ def test_only_planning_shows_what_the_library_refuses():
         (InvalidArgumentError("a"), "invalid"),
         (InvalidDataError("a"), "invalid"),
         (OverflowError("b"), "invalid"),
-        (PromiseError("a"), "promise"),
+        (PromiseError("a"), "guarantee"),
         (BudgetError("a"), "over-budget"),
     ]:
         with pytest.raises(Exception, match="a") as caught, planning():

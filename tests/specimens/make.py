@@ -55,7 +55,7 @@ SPECIMENS = {
     **{f"mean-{name}": asked(dpm.private_mean, name, GDP if name == "product" else PURE) for name in BALLS},
     "mean-person": lambda: dpm.private_mean(records("spd"), BALLS["spd"], GDP, units=np.repeat(np.arange(N // 2), 2)),
     "mean-refined": lambda: dpm.private_mean(records("spd", 4000), BALLS["spd"], GDP, refine=True, **EACH),
-    "mean-shaped": asked(dpm.private_mean, "spd", GDP, shape=np.diag([2e-2, 2e-3, 2e-4])),
+    "mean-shaped": asked(dpm.private_mean, "spd", GDP, noise_shape=np.diag([2e-2, 2e-3, 2e-4])),
     "mean-tangent": asked(dpm.private_mean, "sphere", APPROX, estimand="tangent"),
     "mean-extrinsic": asked(dpm.private_mean, "shapes", ZCDP, estimand="extrinsic"),
     "median": lambda: dpm.private_median(records("spd", 4000), BALLS["spd"], GDP, **EACH),

@@ -61,8 +61,8 @@ UNKNOWABLE = {
     "covariate_range": "request",
     "details/mean of the covariate to the power": "counts",
     "level": "choices",
-    "request/options/shape": "request",
-    "request/options/shrink": "request",
+    "request/options/noise_shape": "request",
+    "request/options/shrinkage": "request",
     "request/options/count": "request",
 }
 # Of these it is not enough that they are listed: what they were altered to must be what can be drawn.
@@ -158,16 +158,16 @@ SHAPE = np.diag([1.0, 0.3, 0.05, 0.01])
 
 def shaped(ball, kw):
     X = np.random.default_rng(0).normal(size=(300, 4)) * np.sqrt(np.diag(SHAPE))
-    return dpm.private_mean(X, ball, GDP(1.0), shape=SHAPE, **kw, **EACH)
+    return dpm.private_mean(X, ball, GDP(1.0), noise_shape=SHAPE, **kw, **EACH)
 
 
 def without_its_shape(ball, kw):
-    return dpm.private_mean(data(ball, 2000), ball, GDP(1.0), shape=np.diag([1.0, 0.01]), **kw, **EACH)
+    return dpm.private_mean(data(ball, 2000), ball, GDP(1.0), noise_shape=np.diag([1.0, 0.01]), **kw, **EACH)
 
 
 def privately_shaped(ball, kw):
     X = data(ball, 4000) * [1.0, 0.05]
-    return dpm.private_mean(X, ball, GDP(1.0), shape="private", **kw, **EACH)
+    return dpm.private_mean(X, ball, GDP(1.0), noise_shape="private", **kw, **EACH)
 
 
 def refined(make):
@@ -191,7 +191,7 @@ MAKERS = {
             ("kng", PureDP(1.0), ("line",)),
         )
     },
-    "unprojected mean": (mean("auto", PureDP(1.0), project=False, shrink=None), ("plane", "sphere")),
+    "unprojected mean": (mean("auto", PureDP(1.0), project=False, shrinkage=None), ("plane", "sphere")),
     "shrunken mean": (lambda b, kw: dpm.private_mean(data(b, 20), b, GDP(0.1), **kw, **EACH), ("solid",)),
     "refined mean": (refined(dpm.private_mean), ("far",)),
     "mean shaped by public data": (shaped, ("wide",)),
@@ -403,7 +403,7 @@ def listed_as(path):
     named = "/".join(name for name in path if isinstance(name, str))
     for entry in UNKNOWABLE:
         inside = "(/point|/number|/matrix|/vector|/ball/center|/array)?"
-        ends = inside if entry in ("value", "raw", "request/options/about", "request/options/shape") else ""
+        ends = inside if entry in ("value", "raw", "request/options/about", "request/options/noise_shape") else ""
         if entry.endswith("to the power"):  # for all that begin so
             ends = " [^/]+"
         if re.search(rf"(?<!sensitivity/)(^|(?<=/)){entry}{ends}$", named):

@@ -23,7 +23,7 @@ OTHER = {
     "estimand": "tangent",
     "refine": True,
     "project": False,
-    "shrink": None,
+    "shrinkage": None,
     "count": 1,
     "coverage": 0.9,
     "about": BALL.center,
@@ -32,13 +32,13 @@ OTHER = {
     "fourth": 2.0,
     "products": 0.5,
     "third": 2.0,
-    "shape": np.diag([4.0, 1.0]),
+    "noise_shape": np.diag([4.0, 1.0]),
 }
 # Where another one than that is what the statistic takes.
 FOR_ITSELF = {("ball", "mechanism"): "auto", ("joint moments", "mechanism"): "gaussian",
               ("joint lengths", "mechanism"): "gaussian",
               ("joint distances", "mechanism"): "gaussian", ("radius", "mechanism"): "gaussian",
-              ("mean", "shape"): None, ("shaped mean", "mechanism"): "wrapped-gaussian",
+              ("mean", "noise_shape"): None, ("shaped mean", "mechanism"): "wrapped-gaussian",
               ("shaped mean", "refine"): False,
               ("median", "mechanism"): "gaussian", ("median", "refine"): False}  # fmt: skip
 
@@ -84,7 +84,7 @@ def test_a_release_costs_what_was_charged(name, option):
     given = {} if option is None else {option: FOR_ITSELF.get((name, option), OTHER[option])}
     release = dpm.private_statistic(X, BALL, privacy, statistic=name, units=dpm.EACH_RECORD, budget=budget, **given)
     assert release.privacy == privacy
-    assert [spent.promise for spent in budget.history] == [privacy]
+    assert [spent.privacy for spent in budget.history] == [privacy]
     found = dpm.verify(release)
     assert found.ok, found.wrong
 

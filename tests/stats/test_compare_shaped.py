@@ -12,7 +12,7 @@ X = BALL.space.exp_coords(BALL.center, np.array([0.2, 0.05, 0.02]) * RNG.standar
 
 @pytest.mark.parametrize("shape", [np.diag([4e-2, 2e-3, 4e-4]), "private"], ids=["public", "private"])
 def test_error_is_noise_and_clipping(shape):
-    release = dpm.private_mean(X, BALL, dpm.GDP(1.0), units=dpm.EACH_RECORD, shape=shape, rng=1)
+    release = dpm.private_mean(X, BALL, dpm.GDP(1.0), units=dpm.EACH_RECORD, noise_shape=shape, rng=1)
     found = dpm.compare(release, X, units=dpm.EACH_RECORD, public=True)
     truth = dpm.frechet.mean(X, BALL.space).value
     assert release.statistic == "shaped mean"
@@ -26,7 +26,7 @@ def test_units_that_were_cut_in_the_norm_count():
     far = X.copy()
     far[:6] = BALL.space.exp_coords(BALL.center, np.array([0.0, 0.0, 0.9]))  # where there is hardly any spread
     shape = np.diag([4e-2, 2e-3, 4e-4])
-    release = dpm.private_mean(far, BALL, dpm.GDP(1.0), units=dpm.EACH_RECORD, shape=shape, rng=1)
+    release = dpm.private_mean(far, BALL, dpm.GDP(1.0), units=dpm.EACH_RECORD, noise_shape=shape, rng=1)
     found = dpm.compare(release, far, units=dpm.EACH_RECORD, public=True)
     assert 6 / 600 <= found.clipped < 0.2
     assert found.clipping > 0.003

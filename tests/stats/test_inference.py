@@ -144,7 +144,7 @@ def test_identical_data_give_the_public_noise_region():
     """No spread at all: what is left is the noise on the mean and the allowance for the noise on the second moment."""
     ball = Ball(Euclidean(2), [0.0, 0.0], 1.0)
     region = private_region(np.zeros((400, 2)), ball, GDP(1.0), units=EACH_RECORD, rng=0)
-    assert region.dominated_by == "privacy"
+    assert region.dominant_source == "privacy"
     assert region.privacy_share > 0.9
     values = np.linalg.eigvalsh(region.covariance)
     assert values[0] > region.mean.scale**2

@@ -73,7 +73,7 @@ def test_a_test_is_planned_for_both_groups():
         ("variance-interval", SPHERE, GDP(1.0), {"refine": "yes"}),
         *((name, SPHERE, GDP(1.0), {"arithmetic": "nonsense"}) for name in CALLS),
         ("mean", SPHERE, GDP(1.0), {"mechanism": "kng", "arithmetic": "exact"}),
-        *(("mean", SPHERE, GDP(1.0), {name: "yes"}) for name in ("refine", "project", "shrink", "estimand")),
+        *(("mean", SPHERE, GDP(1.0), {name: "yes"}) for name in ("refine", "project", "shrinkage", "estimand")),
     ],
 )
 def test_an_outlook_refuses_what_the_call_refuses(name, ball, privacy, options):
@@ -121,7 +121,7 @@ def test_what_compares_groups_says_so_itself(monkeypatch):
 
 def test_what_a_mean_takes_its_plan_takes():
     usual = plan(500, SPHERE, GDP(1.0))
-    assert plan(500, SPHERE, GDP(1.0), project=False, shrink=None, estimand="frechet").rows == usual.rows
+    assert plan(500, SPHERE, GDP(1.0), project=False, shrinkage=None, estimand="frechet").rows == usual.rows
     assert plan(500, SPHERE, GDP(1.0), fill=0.2, refine=True).refined.fill == 0.2
 
 

@@ -17,22 +17,22 @@ WHOLE = Ball.whole(Sphere(2))
 @pytest.mark.parametrize("estimand", ["frechet", "tangent", "extrinsic"])
 @pytest.mark.parametrize("kind", [PureDP, GDP])
 def test_needs_are_those_of_the_mean_that_was_asked_for(estimand, kind):
-    n = dpm.needed_units(0.02, CAP, kind(0.5), estimand=estimand)
+    n = dpm.required_units(0.02, CAP, kind(0.5), estimand=estimand)
     assert dpm.plan_mean(n, CAP, kind(0.5), estimand=estimand).best.error <= 0.02 * (1 + 1e-6)
     assert dpm.plan_mean(n - 1, CAP, kind(0.5), estimand=estimand).best.error > 0.02
-    promise = dpm.needed_promise(0.02, 300, CAP, kind, estimand=estimand)
+    promise = dpm.required_privacy(0.02, 300, CAP, kind, estimand=estimand)
     plan = dpm.plan_mean(300, CAP, promise, estimand=estimand)
     assert plan.best.error == pytest.approx(0.02, rel=1e-6)
     assert plan.estimand == estimand
     if estimand == "tangent":
-        assert n < dpm.needed_units(0.02, CAP, kind(0.5))
+        assert n < dpm.required_units(0.02, CAP, kind(0.5))
 
 
 @pytest.mark.parametrize(
     "ask",
     [
-        lambda ball, estimand: dpm.needed_units(0.1, ball, GDP(1.0), estimand=estimand),
-        lambda ball, estimand: dpm.needed_promise(0.1, 100, ball, GDP, estimand=estimand),
+        lambda ball, estimand: dpm.required_units(0.1, ball, GDP(1.0), estimand=estimand),
+        lambda ball, estimand: dpm.required_privacy(0.1, 100, ball, GDP, estimand=estimand),
     ],
 )
 def test_needs_are_refused_where_nothing_would_do(ask):
@@ -134,7 +134,7 @@ def test_names_are_names_and_no_aliases():
 def test_no_error_exceeds_the_diameter_in_a_plan_or_a_release(ball):
     privacy, X = GDP(0.01), np.repeat(np.asarray(ball.center)[None], 20, axis=0)
     found = dpm.plan_mean(20, ball, privacy)
-    release = dpm.private_mean(X, ball, privacy, units=EACH_RECORD, shrink=None, rng=0)
+    release = dpm.private_mean(X, ball, privacy, units=EACH_RECORD, shrinkage=None, rng=0)
     row = next(row for row in found.rows if row.mechanism == release.mechanism)
     assert row.error == release.noise_error() == ball.diameter
     assert row.high == release.noise_quantile(0.95) == ball.diameter
@@ -143,7 +143,7 @@ def test_no_error_exceeds_the_diameter_in_a_plan_or_a_release(ball):
     assert max(row.high for row in found.rows) <= ball.diameter
     # A draw that stays where it is can be farther off, and the plan says so.
     free = dpm.plan(20, ball, privacy, project=False).best
-    kept = dpm.private_mean(X, ball, privacy, units=EACH_RECORD, project=False, shrink=None, rng=0)
+    kept = dpm.private_mean(X, ball, privacy, units=EACH_RECORD, project=False, shrinkage=None, rng=0)
     assert free.mechanism == kept.mechanism
     assert (free.error, free.exact) == (kept.noise_error(), kept.answers()["noise_error_is_exact"])
     assert free.error > ball.diameter or free.error == pytest.approx(math.pi, rel=1e-3)  # the sphere's own diameter
@@ -154,7 +154,7 @@ def test_plans_and_releases_call_an_error_exact_alike():
     for mu in (0.05, 0.2, 1.0, 5.0):
         row = dpm.plan_mean(50, CAP, GDP(mu)).best
         X = np.repeat(np.asarray(CAP.center)[None], 50, axis=0)
-        release = dpm.private_mean(X, CAP, GDP(mu), units=EACH_RECORD, mechanism=row.mechanism, shrink=None, rng=0)
+        release = dpm.private_mean(X, CAP, GDP(mu), units=EACH_RECORD, mechanism=row.mechanism, shrinkage=None, rng=0)
         assert row.exact == release.answers()["noise_error_is_exact"]
         assert row.error == release.noise_error()
         said.add(row.exact)

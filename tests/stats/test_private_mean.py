@@ -273,10 +273,10 @@ def test_plan_says_when_it_is_no_use_and_what_would_be():
     ball = Ball(SPD(9), np.eye(9), 20.0)
     plan = dpm.plan_mean(20, ball, PureDP(0.1))
     assert "no better than returning the centre" in plan.verdict
-    n = dpm.needed_units(0.5, ball, GDP(1.0))
+    n = dpm.required_units(0.5, ball, GDP(1.0))
     assert dpm.plan_mean(n, ball, GDP(1.0)).best.error <= 0.5 * (1 + 1e-6)
     assert dpm.plan_mean(n - 1, ball, GDP(1.0)).best.error > 0.5
-    promise = dpm.needed_promise(0.5, 1000, ball, ApproxDP, delta=1e-6)
+    promise = dpm.required_privacy(0.5, 1000, ball, ApproxDP, delta=1e-6)
     assert np.isclose(dpm.plan_mean(1000, ball, promise).best.error, 0.5, rtol=1e-6)
     assert dpm.plan_mean(500, BALLS[1], PureDP(1.0)).refused["wrapped-gaussian"]
 

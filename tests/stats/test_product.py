@@ -116,7 +116,7 @@ def test_a_tuple_that_may_be_records_is_refused_and_a_list_is_records():
 def test_weights_share_out_the_noise():
     """The noise in a factor's own units is in proportion to one over its weight: 300 draws, 1e-6 false alarms."""
     X, ball = records("flat", 50), BALLS["flat"]
-    draws = [dpm.private_mean(X, ball, P, units=EACH, shrink=None, rng=seed) for seed in range(300)]
+    draws = [dpm.private_mean(X, ball, P, units=EACH, shrinkage=None, rng=seed) for seed in range(300)]
     parts = zip(*(FLAT.split(draw.value) for draw in draws), strict=True)
     logs = [dpm.SPD(2).log_coords(np.eye(2), np.array(part)) for part in parts]
     spread = np.array([log.std(axis=0).mean() for log in logs])

@@ -28,8 +28,8 @@ PROMISE = dpm.GDP(1.0)
 ONE = {"units": dpm.EACH_RECORD, "confirm": True}
 
 
-def shaped(records, privacy=PROMISE, shape=COVARIANCE, ball=BALL, **more):
-    return dpm.private_mean(records, ball, privacy, shape=shape, **{**ONE, **more})
+def shaped(records, privacy=PROMISE, noise_shape=COVARIANCE, ball=BALL, **more):
+    return dpm.private_mean(records, ball, privacy, noise_shape=noise_shape, **{**ONE, **more})
 
 
 # -------------------------------------------------------------------- the norm
@@ -126,7 +126,7 @@ def pairs():
 def test_no_pair_of_neighbours_is_told_apart_by_more_than_the_promise(shape, monkeypatch):
     told = []
     for seed, (first, second) in enumerate(pairs()):
-        call = lambda records: shaped(records, shape=shape, arithmetic="exact", rng=seed)  # noqa: B023, E731
+        call = lambda records: shaped(records, noise_shape=shape, arithmetic="exact", rng=seed)  # noqa: B023, E731
         told.append(replay.mu_of(replay.told(call, first, second, monkeypatch)))
     assert max(told) <= 1.0
     # Opposite ends in the norm use up the mean's share, all but the search: nothing is wasted.
@@ -170,7 +170,7 @@ def test_nothing_raises_behind_the_spend(step, monkeypatch):
         raise np.linalg.LinAlgError("something about a record")
 
     monkeypatch.setattr(step, fails)
-    release = shaped(X, shape="private", arithmetic="exact", rng=0)
+    release = shaped(X, noise_shape="private", arithmetic="exact", rng=0)
     assert release.statistic == "shaped mean"
     assert np.isfinite(release.value).all()
 
@@ -185,7 +185,7 @@ def test_a_release_verifies_and_comes_back_from_json(shape, privacy):
     assert release.statistic == "shaped mean"
     assert release.arithmetic == "exact"
     assert release.estimand == "frechet"
-    assert isinstance(release.request.options["shape"], str) == isinstance(shape, str)
+    assert isinstance(release.request.options["noise_shape"], str) == isinstance(shape, str)
     found = dpm.verify(release)
     assert found.ok, found.wrong
     text = json.dumps(release.to_dict())
@@ -199,7 +199,7 @@ def test_a_release_verifies_and_comes_back_from_json(shape, privacy):
 def test_the_records_themselves_are_no_public_shape(shape):
     budget = dpm.Budget(PROMISE)
     with pytest.raises(dpm.errors.InvalidArgumentError, match="the records themselves"):
-        shaped(X, shape=shape, budget=budget)
+        shaped(X, noise_shape=shape, budget=budget)
     assert budget.spent is None
 
 
@@ -222,16 +222,16 @@ def test_what_was_changed_is_found():
     release = shaped(X)
     step = release.steps[0]
     wrong = [
-        asking(release, shape=COVARIANCE * np.array([[1, 1, 1, 1.5]]).T),
-        asking(release, shape=None),
-        asking(release, shape="private"),
+        asking(release, noise_shape=COVARIANCE * np.array([[1, 1, 1, 1.5]]).T),
+        asking(release, noise_shape=None),
+        asking(release, noise_shape="private"),
         replace(release, scale=release.scale / 2),
         replace(release, value=release.value + 0.1),
         replace(release, steps=(replace(step, details={**step.details, "coverage": 0.5}),)),
         replace(release, steps=(replace(step, value=replace(step.value, radius=step.value.radius / 2)),)),
         replace(release, steps=(replace(step, ball=replace(step.ball, radius=5.0)),)),
         replace(release, steps=()),
-        asking(dpm.private_mean(X, BALL, dpm.GDP(1.0), **ONE), shape=COVARIANCE),
+        asking(dpm.private_mean(X, BALL, dpm.GDP(1.0), **ONE), noise_shape=COVARIANCE),
     ]
     for one in wrong:
         assert not dpm.verify(one).ok
@@ -255,7 +255,7 @@ def test_the_noise_has_the_stated_covariance():
 def test_the_stated_error_is_not_exceeded_on_average(shape):
     errors, said, plain = [], [], []
     for seed in range(300):
-        release = shaped(X, shape=shape, rng=seed)
+        release = shaped(X, noise_shape=shape, rng=seed)
         errors.append(np.linalg.norm(release.value - X.mean(axis=0)))
         said.append(release.error())
         assert errors[-1] <= release.noise_quantile(1 - 1e-9) + release.clipping.bound
@@ -269,7 +269,7 @@ def test_data_that_fill_the_ball_get_round_noise():
     rng = np.random.default_rng(3)
     full = rng.standard_normal((2000, D))
     full = BALL.center + 9.9 * full / np.linalg.norm(full, axis=1)[:, None]
-    release = shaped(full, shape=np.diag([1.0, 1e-4, 1e-4, 1e-4]))
+    release = shaped(full, noise_shape=np.diag([1.0, 1e-4, 1e-4, 1e-4]))
     assert release.scale == pytest.approx(2 * 10.0 / 2000 / np.sqrt(0.85), rel=1e-6)
     assert any("round" in note for note in release.notes())
     assert release.clipping is None
@@ -294,7 +294,7 @@ def test_tangent_means_may_be_shaped(ball):
     records = ball.space.exp_coords(ball.center, v)
     public = ball.space.exp_coords(ball.center, v[:40] + 0.001)
     for shape in (np.cov(v.T), public, "private"):
-        release = shaped(records, shape=shape, ball=ball, estimand="tangent", rng=1)
+        release = shaped(records, noise_shape=shape, ball=ball, estimand="tangent", rng=1)
         assert release.statistic == "shaped mean"
         assert dpm.verify(release).ok
         # In coordinates at the centre it is near the average, with the shape in the right directions.
@@ -305,31 +305,31 @@ def test_tangent_means_may_be_shaped(ball):
 
 def test_means_by_class_may_be_shaped():
     labels = np.arange(300) % 2
-    means = dpm.private_class_means(X, labels, BALL, dpm.GDP(1.0), classes=[0, 1], shape=COVARIANCE, **ONE)
+    means = dpm.private_class_means(X, labels, BALL, dpm.GDP(1.0), classes=[0, 1], noise_shape=COVARIANCE, **ONE)
     for release in means.values():
         assert release.statistic == "shaped mean"
         assert dpm.verify(release).ok
 
 
 def test_the_plan_says_when_a_shape_helps():
-    plan = dpm.plan_mean(300, BALL, dpm.GDP(1.0), shape=COVARIANCE)
+    plan = dpm.plan_mean(300, BALL, dpm.GDP(1.0), noise_shape=COVARIANCE)
     assert plan.shaped.skipped is None
     assert plan.shaped.error < 0.5 * plan.shaped.plain
     assert plan.shaped.plain == pytest.approx(plan.best.error, rel=0.1)
     assert 1.0 < plan.shaped.filled / plan.shaped.plain < 1.1
     assert "if the data have that shape" in repr(plan)
-    few = dpm.plan_mean(10, BALL, dpm.GDP(1.0), shape=COVARIANCE)
+    few = dpm.plan_mean(10, BALL, dpm.GDP(1.0), noise_shape=COVARIANCE)
     assert "may be off by" in few.shaped.verdict
-    many = dpm.plan_mean(10**7, BALL, dpm.GDP(1.0), shape=COVARIANCE)
+    many = dpm.plan_mean(10**7, BALL, dpm.GDP(1.0), noise_shape=COVARIANCE)
     assert "hardly anything" in many.shaped.verdict
-    draws = dpm.plan(300, BALL, dpm.GDP(1.0), statistic="shaped mean", shape="private").steps
+    draws = dpm.plan(300, BALL, dpm.GDP(1.0), statistic="shaped mean", noise_shape="private").steps
     assert [step.statistic for step in draws] == ["radius", "joint moments", "radius", "shaped mean"]
 
 
 def test_a_matrix_of_too_few_records_is_called_one():
     flat = np.diag([4.0, 0.25, 0.0, 0.0])
-    assert "nobody varies in 2 directions" in dpm.plan_mean(300, BALL, dpm.GDP(1.0), shape=flat).shaped.verdict
-    assert any("nobody varies in 2 directions" in note for note in shaped(X, shape=flat).notes())
+    assert "nobody varies in 2 directions" in dpm.plan_mean(300, BALL, dpm.GDP(1.0), noise_shape=flat).shaped.verdict
+    assert any("nobody varies in 2 directions" in note for note in shaped(X, noise_shape=flat).notes())
     assert not any("nobody varies" in note for note in shaped(X).notes())
 
 
@@ -355,7 +355,7 @@ def test_what_is_foreseen_falls_with_more_units_and_weaker_promises():
     ball = dpm.Ball(dpm.Euclidean(6), np.zeros(6), 0.86)
     matrix = np.diag([0.3, 0.1, 0.05, 0.03, 0.03, 0.02]) ** 2
     for asked in ([(n, 1.0) for n in (40, 46, 48, 60, 90)], [(60, mu) for mu in (0.7, 1.1, 1.2, 2.0)]):
-        plans = [dpm.plan_mean(n, ball, dpm.GDP(mu), shape=matrix).shaped for n, mu in asked]
+        plans = [dpm.plan_mean(n, ball, dpm.GDP(mu), noise_shape=matrix).shaped for n, mu in asked]
         assert np.all(np.diff([plan.error for plan in plans]) < 0)
         assert plans[-1].skipped is None
 
@@ -368,9 +368,9 @@ def test_a_shape_is_held_against_a_mean_that_is_moved_towards_the_centre():
     rng = np.random.default_rng(0)
     public, records = (0.7 / np.sqrt(180) + spread * rng.standard_normal((40, 180)) for _ in range(2))
     for mu in (2.0, 4.0):
-        plan = dpm.plan_mean(40, ball, dpm.GDP(mu), shape=public).shaped
+        plan = dpm.plan_mean(40, ball, dpm.GDP(mu), noise_shape=public).shaped
         squares = []
-        for asked in ({}, {"shape": public}):
+        for asked in ({}, {"noise_shape": public}):
             found = [dpm.private_mean(records, ball, dpm.GDP(mu), rng=seed, **ONE, **asked) for seed in range(12)]
             squares.append(np.mean([((one.value - records.mean(axis=0)) ** 2).sum() for one in found]))
         assert found[0].statistic == "shaped mean"
@@ -392,18 +392,18 @@ def test_a_shape_that_cannot_help_costs_nothing():
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ({"shape": "public"}, 'shape must be "private", a covariance or public records'),
-        ({"shape": np.eye(3)}, r"shape must be .* a covariance of shape \(4, 4\)"),
-        ({"shape": np.diag([1.0, 1.0, 1.0, -1.0])}, "no eigenvalue below 0"),
-        ({"shape": np.triu(np.ones((4, 4)))}, "symmetric"),
-        ({"shape": np.full((4, 4), np.nan)}, "shape"),
-        ({"shape": COVARIANCE, "refine": True}, "refine must be False with a shape"),
-        ({"shape": COVARIANCE, "mechanism": "riemannian-laplace"}, "mechanism must be one of"),
-        ({"shape": COVARIANCE, "estimand": "extrinsic"}, "extrinsic mean is none"),
-        ({"shape": COVARIANCE, "shrink": "james-stein"}, "a shaped mean is never moved towards the centre"),
-        ({"shape": X * 1000}, "public records all lie outside the ball"),
-        ({"shape": X[:1] + 0.5}, "at least 2 public records, got 1"),
-        ({"shape": COVARIANCE, "shrink": "always"}, "shrink must be"),
+        ({"noise_shape": "public"}, 'noise_shape must be "private", a covariance or public records'),
+        ({"noise_shape": np.eye(3)}, r"noise_shape must be .* a covariance of shape \(4, 4\)"),
+        ({"noise_shape": np.diag([1.0, 1.0, 1.0, -1.0])}, "no eigenvalue below 0"),
+        ({"noise_shape": np.triu(np.ones((4, 4)))}, "symmetric"),
+        ({"noise_shape": np.full((4, 4), np.nan)}, "shape"),
+        ({"noise_shape": COVARIANCE, "refine": True}, "refine must be False with a shape"),
+        ({"noise_shape": COVARIANCE, "mechanism": "riemannian-laplace"}, "mechanism must be one of"),
+        ({"noise_shape": COVARIANCE, "estimand": "extrinsic"}, "extrinsic mean is none"),
+        ({"noise_shape": COVARIANCE, "shrinkage": "james-stein"}, "a shaped mean is never moved towards the centre"),
+        ({"noise_shape": X * 1000}, "public records all lie outside the ball"),
+        ({"noise_shape": X[:1] + 0.5}, "at least 2 public records, got 1"),
+        ({"noise_shape": COVARIANCE, "shrinkage": "always"}, "shrinkage must be"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_spent(asked, said):
@@ -416,7 +416,7 @@ def test_what_cannot_be_is_refused_before_anything_is_spent(asked, said):
 def test_frechet_means_of_curved_spaces_and_private_shapes_of_pure_promises_are_refused():
     ball = dpm.Ball(dpm.Sphere(2), [0.0, 0.0, 1.0], 0.5)
     with pytest.raises(dpm.InvalidArgumentError, match=r'is none\. Ask for estimand="tangent"'):
-        shaped(np.tile(ball.center, (300, 1)), ball=ball, shape=np.eye(2))
+        shaped(np.tile(ball.center, (300, 1)), ball=ball, noise_shape=np.eye(2))
     with pytest.raises(dpm.PromiseError, match="joint moments need Gaussian noise"):
         shaped(X, dpm.PureDP(1.0), "private")
 
@@ -426,7 +426,7 @@ def test_james_stein_by_name_is_never_worse_than_the_draw():
     records = np.tile(0.05 * np.ones(20), (60, 1))
     plain, moved = [], []
     for seed in range(40):
-        release = dpm.private_mean(records, ball, dpm.GDP(1.0), shrink="james-stein", rng=seed, **ONE)
+        release = dpm.private_mean(records, ball, dpm.GDP(1.0), shrinkage="james-stein", rng=seed, **ONE)
         assert release.shrinkage == "james-stein"
         plain.append(((release.raw - records[0]) ** 2).sum())
         moved.append(((release.value - records[0]) ** 2).sum())
@@ -434,7 +434,7 @@ def test_james_stein_by_name_is_never_worse_than_the_draw():
     assert dpm.verify(release).ok
     with pytest.raises(dpm.InvalidArgumentError, match="dimension 3 or more"):
         dpm.private_mean(
-            X[:, :2], dpm.Ball(dpm.Euclidean(2), [0.0, 0.0], 5.0), dpm.GDP(1.0), shrink="james-stein", **ONE
+            X[:, :2], dpm.Ball(dpm.Euclidean(2), [0.0, 0.0], 5.0), dpm.GDP(1.0), shrinkage="james-stein", **ONE
         )
 
 
@@ -458,9 +458,9 @@ def test_the_length_of_shaped_noise_is_bounded_closely():
 
 
 def test_records_in_pieces_give_the_same_bits():
-    whole = shaped(X, rng=3, arithmetic="exact", shape="private")
+    whole = shaped(X, rng=3, arithmetic="exact", noise_shape="private")
     blocks = dpm.data.from_blocks(lambda: (X[i : i + 37] for i in range(0, 300, 37)))
-    pieces = shaped(blocks, rng=3, arithmetic="exact", shape="private")
+    pieces = shaped(blocks, rng=3, arithmetic="exact", noise_shape="private")
     assert pieces.to_dict() == whole.to_dict()
 
 
@@ -472,7 +472,7 @@ def test_a_comparison_with_public_data_counts_what_the_radius_cuts():
         (ball.space.exp_coords(ball.center, v), ball, {"estimand": "tangent"}),
     ):
         for shape in (np.diag([1.0, 0.01, *[0.01] * (where.space.dim - 2)]) * where.radius**2 / 25, "private"):
-            release = shaped(records, shape=shape, ball=where, rng=4, **asked)
+            release = shaped(records, noise_shape=shape, ball=where, rng=4, **asked)
             assert release.statistic == "shaped mean"
             found = dpm.stats.compare(release, records, units=dpm.EACH_RECORD, public=True)
             assert found.noise <= release.noise_quantile(1 - 1e-9)
@@ -485,6 +485,6 @@ def test_the_estimator_takes_a_shape():
     from dpmanifold.estimators import PrivateFrechetMean
 
     budget = dpm.Budget(dpm.GDP(1.0))
-    model = PrivateFrechetMean(BALL, dpm.GDP(1.0), shape=COVARIANCE, units="each-record", budget=budget).fit(X)
+    model = PrivateFrechetMean(BALL, dpm.GDP(1.0), noise_shape=COVARIANCE, units="each-record", budget=budget).fit(X)
     assert model.release_.statistic == "shaped mean"
     assert model.transform(X).shape == (300, 1)

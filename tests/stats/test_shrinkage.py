@@ -93,7 +93,7 @@ def test_releases_keep_the_draw_and_can_be_checked():
     again = dpm.Release.from_dict(release.to_dict())
     assert np.array_equal(again.raw, release.raw)
     assert dpm.verify(again).ok
-    never = dpm.private_mean(X, ball, GDP(0.5), units=EACH_RECORD, rng=0, shrink=None)
+    never = dpm.private_mean(X, ball, GDP(0.5), units=EACH_RECORD, rng=0, shrinkage=None)
     assert (never.shrinkage, never.raw) == ("", None)
     np.testing.assert_allclose(never.value, ball.pull_in(release.raw[None])[0], atol=1e-12)
 
@@ -108,6 +108,6 @@ def test_only_gaussian_noise_on_flat_spaces_is_shrunk():
         0.1 * rng.standard_normal((12, 6)), Ball(Euclidean(6), np.zeros(6), 1.0), GDP(0.5), units=EACH_RECORD
     )
     assert all(step.raw is None for step in (region.release, *region.release.steps))  # regions use the draw itself
-    with pytest.raises(InvalidArgumentError, match="shrink must be"):
+    with pytest.raises(InvalidArgumentError, match="shrinkage must be"):
         dpm.private_mean(rng.random((9, 6)) / 9, Ball(Euclidean(6), np.zeros(6), 1.0), GDP(0.5), units=EACH_RECORD,
-                         shrink="always")  # fmt: skip
+                         shrinkage="always")  # fmt: skip

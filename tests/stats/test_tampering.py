@@ -83,7 +83,7 @@ def honest(kind):
         case "free mean":
             return private_mean(X, SPHERE, PureDP(0.02), project=False, rng=1, arithmetic="exact", **EACH)
         case "free line":
-            return private_mean(records(LINE), LINE, PureDP(1.0), project=False, shrink=None, **EACH)
+            return private_mean(records(LINE), LINE, PureDP(1.0), project=False, shrinkage=None, **EACH)
         case "tensor baseline":
             return private_mean(records(TENSORS), TENSORS, GDP(1.0), mechanism="extrinsic-gaussian", **EACH)
         case "pure variance":

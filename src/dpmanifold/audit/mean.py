@@ -53,7 +53,7 @@ def audit_mean(
 
     Two pairs of data sets are made from public numbers: everybody at one edge of the ball and one unit moved to the
     opposite edge, and generic data with one unit moved across the centre. `private_mean` is called many times on each,
-    with `project=False` and `shrink=None`: whoever sees the draw sees more. Then
+    with `project=False` and `shrinkage=None`: whoever sees the draw sees more. Then
 
     - black box: a difference of distances from the two means, for Riemannian laws the likelihood ratio in real numbers,
       bounds the promise's own parameter from below;
@@ -167,7 +167,7 @@ class _Target:
         for _ in range(self.each):
             release = private_mean(
                 X, self.ball, self.privacy, units=EACH_RECORD, mechanism=self.mechanism.name, confirm=True,
-                project=False, shrink=None, arithmetic=self.arithmetic, rng=self.rng,
+                project=False, shrinkage=None, arithmetic=self.arithmetic, rng=self.rng,
             )  # fmt: skip
             values.append(release.value)
             self._advance()

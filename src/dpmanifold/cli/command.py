@@ -51,7 +51,7 @@ _VIEWS = ("npy", "picture", "links")
 # What a private command may read, and how its message calls it.
 _INPUTS = {
     "path": "the data", "units": "--units", "center": "--center", "ball": "--ball",
-    "about": "--about", "mask": "--mask", "labels": "--labels", "links": "--links", "shape": "--shape",
+    "about": "--about", "mask": "--mask", "labels": "--labels", "links": "--links", "noise_shape": "--noise-shape",
     "covariate": "--covariate",
 }  # fmt: skip
 

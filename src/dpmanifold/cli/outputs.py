@@ -307,8 +307,8 @@ def refuse_own_shape(shape: str | None, data: Sequence[str]) -> None:
     for source in itertools.chain.from_iterable(_files_named(os.fspath(text)) for text in data):
         if same_file(pathlib.Path(shape), source):
             raise InvalidArgumentError(
-                f"--shape {shape} holds the records themselves: their spread would be written into the release. Give a "
-                "file of other records, which may be shown, or --shape private."
+                f"--noise-shape {shape} holds the records themselves: their spread would be written into the release. "
+                "Give a file of other records, which may be shown, or --noise-shape private."
             )
 
 

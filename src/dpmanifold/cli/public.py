@@ -33,7 +33,7 @@ from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PureDP
 from dpmanifold.registry import Registry
 from dpmanifold.sensitivity import Sensitivity
 from dpmanifold.statistic import STATISTICS
-from dpmanifold.stats import Outlook, needed_promise, needed_units
+from dpmanifold.stats import Outlook, required_privacy, required_units
 from dpmanifold.stats import plan as planned
 from dpmanifold.stats.means import MEAN_QUERY
 from dpmanifold.stats.prospects import USUAL_FILL
@@ -242,8 +242,8 @@ def _plan(
         require_plots()
     given = {**{name: said[name] for name in _TOLD}, "classes": _number_of_classes(said["classes"])}
     asked = {name: value for name, value in given.items() if value is not None}
-    if "shape" in asked:
-        asked["shape"] = shape_of(asked["shape"])
+    if "noise_shape" in asked:
+        asked["noise_shape"] = shape_of(asked["noise_shape"])
     groups = query_named(statistic).sample.groups
     _refuse_counts(len(units), groups)
     found = planned(units if groups > 1 else units[0], chosen, privacy, statistic=statistic, **asked)
@@ -282,10 +282,10 @@ def _needs(
     error: float, units: int, ball: Ball, privacy: Promise, estimand: str | None
 ) -> tuple[dict[str, Any], list[str]]:
     """Return how many units, and which promise, an expected error would take: for machines and for people."""
-    people = needed_units(error, ball, privacy, estimand=estimand)
+    people = required_units(error, ball, privacy, estimand=estimand)
     delta = privacy.stated["delta"] if isinstance(privacy, ApproxDP) else None
-    promise = needed_promise(error, units, ball, type(privacy), delta=delta, estimand=estimand)
-    return {"needed_units": people, "needed_promise": promise.to_dict()}, [
+    promise = required_privacy(error, units, ball, type(privacy), delta=delta, estimand=estimand)
+    return {"required_units": people, "required_privacy": promise.to_dict()}, [
         f"An expected error of {error:g} takes {people:,} units under {privacy}.",
         f"With {units:,} units it takes {promise}.",
     ]

@@ -192,9 +192,9 @@ def _say_plan(found: Mapping[str, Any]) -> None:
     say("\n".join(text.replace("refine=True", "--refine") for text in told))
     for caution in found.get("cautions", ()):
         say(_plain(caution))
-    if "needed_units" in found:
-        needs = {name: value for name, value in found["needed_promise"].items() if name != "exact"}
-        say(f"The error takes {found['needed_units']:,} units, or the promise {_plain(needs)}.")
+    if "required_units" in found:
+        needs = {name: value for name, value in found["required_privacy"].items() if name != "exact"}
+        say(f"The error takes {found['required_units']:,} units, or the promise {_plain(needs)}.")
 
 
 def _say_price(price: Mapping[str, Any]) -> None:
@@ -258,7 +258,7 @@ def history(
     with connected(url) as client:
         found = client.history(population)
     rows = [
-        (one["sequence"], one["time"], one["analyst"], one["what"], one["promise"], f"{one['share']:.1%}",
+        (one["sequence"], one["time"], one["analyst"], one["what"], one["privacy"], f"{one['share']:.1%}",
          f"{one['total_share']:.1%}", one["state"])
         for one in found["lines"]
     ]  # fmt: skip

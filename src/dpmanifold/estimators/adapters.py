@@ -59,8 +59,8 @@ class PrivateFrechetMean(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Mea
     ----------
     ball : public knowledge about where records lie
     privacy : the promise of one fit
-    mechanism, refine, shape, invalid : as in :func:`~dpmanifold.private_mean`, for `fit`; the extrinsic baselines are
-        refused
+    mechanism, refine, noise_shape, invalid : as in :func:`~dpmanifold.private_mean`, for `fit`; the extrinsic baselines
+        are refused
     output : what `transform` returns: "distances" (n, 1), or "tangent" for coordinates (n, dim) of the logarithm
         in an orthonormal frame at the mean
     units : "each-record" if nobody owns two records; with None (default), `fit` must be given ids
@@ -101,7 +101,7 @@ class PrivateFrechetMean(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Mea
         *,
         mechanism: str = "auto",
         refine: bool = False,
-        shape: object = None,
+        noise_shape: object = None,
         output: str = "distances",
         units: object = None,
         invalid: str = "raise",
@@ -113,7 +113,7 @@ class PrivateFrechetMean(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Mea
     ) -> None:
         super().__init__(ball, privacy, refine, units, invalid, budget, key, public_data, confirm, random_state)
         self.mechanism = mechanism
-        self.shape = shape
+        self.noise_shape = noise_shape
         self.output = output
 
     def fit(self, X: object, y: object = None, units: object = None) -> Self:
@@ -136,7 +136,7 @@ class PrivateFrechetMean(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Mea
             self.privacy,
             mechanism=self.mechanism,
             refine=self.refine,
-            shape=self.shape,
+            noise_shape=self.noise_shape,
             invalid=self.invalid,
             **terms,
         )
@@ -209,7 +209,7 @@ class PrivateMDM(ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMi
         classes: Sequence[Any],
         mechanism: str = "auto",
         refine: bool = False,
-        shape: object = None,
+        noise_shape: object = None,
         units: object = None,
         invalid: str = "raise",
         budget: Budget | Account | None = None,
@@ -221,7 +221,7 @@ class PrivateMDM(ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMi
         super().__init__(ball, privacy, refine, units, invalid, budget, key, public_data, confirm, random_state)
         self.classes = classes
         self.mechanism = mechanism
-        self.shape = shape
+        self.noise_shape = noise_shape
 
     def fit(self, X: object, y: object, units: object = None) -> Self:
         """Release one mean per class and spend the promise once.
@@ -245,7 +245,7 @@ class PrivateMDM(ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMi
             classes=names,
             mechanism=self.mechanism,
             refine=self.refine,
-            shape=self.shape,
+            noise_shape=self.noise_shape,
             invalid=self.invalid,
             **terms,
         )

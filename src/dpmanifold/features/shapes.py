@@ -164,12 +164,12 @@ def _whitened(ball: Ball, white: Ball, root: FloatArray, middle: FloatArray, blo
         return white.pull_in(products(v - middle, root))
 
 
-def checked_shape(shape: object, ball: Ball) -> FloatArray:
+def checked_shape(noise_shape: object, ball: Ball) -> FloatArray:
     """Return the matrix (d, d) that a public shape stands for, or say what is wrong with it.
 
     Parameters
     ----------
-    shape : a positive semidefinite matrix (d, d), the second moments to be expected of coordinates at the ball's
+    noise_shape : a positive semidefinite matrix (d, d), the second moments to be expected of coordinates at the ball's
         centre; or public records, in any form that a mean takes them, whose second moments about that centre, not
         about their own mean, are taken, as far as so many records tell them
     ball : the public ball
@@ -181,24 +181,24 @@ def checked_shape(shape: object, ball: Ball) -> FloatArray:
     array([[5.]])
     """
     space, d = ball.space, ball.space.dim
-    given = None if isinstance(shape, tuple) else numeric_array(shape, "shape")
+    given = None if isinstance(noise_shape, tuple) else numeric_array(noise_shape, "noise_shape")
     if given is None or (given.shape != (d, d) and given.shape[1:] in space.record_shapes.values()):
-        matrix = _second_moments(space.as_points(shape, "shape", batch=True), ball)
+        matrix = _second_moments(space.as_points(noise_shape, "noise_shape", batch=True), ball)
     else:
         if given.shape != (d, d) or given.dtype.kind not in "fiu":
             kinds = " or ".join(f"(n, {', '.join(map(str, one))})" for one in space.record_shapes.values())
             raise InvalidArgumentError(
-                f'`shape` must be "private", a covariance of shape ({d}, {d}) in coordinates at the ball\'s centre, or '
-                f"public records of shape {kinds}, got an array of shape {given.shape}."
+                f'`noise_shape` must be "private", a covariance of shape ({d}, {d}) in coordinates at the ball\'s '
+                f"centre, or public records of shape {kinds}, got an array of shape {given.shape}."
             )
         matrix = np.asarray(given, dtype=np.float64)
         if not np.isfinite(matrix).all() or not np.allclose(matrix, matrix.T, rtol=1e-8, atol=0):
-            raise InvalidArgumentError("`shape` must be a symmetric matrix of finite numbers. Give (S + S.T)/2.")
+            raise InvalidArgumentError("`noise_shape` must be a symmetric matrix of finite numbers. Give (S + S.T)/2.")
         matrix = (matrix + matrix.T) / 2
     values = np.linalg.eigvalsh(matrix)
     if not (1e-140 < values[-1] < 1e140 and values[0] >= -1e-8 * values[-1]):
         raise InvalidArgumentError(
-            "`shape` must have no eigenvalue below 0 and a largest one above 0: it is the covariance of public data."
+            "`noise_shape` must have no eigenvalue below 0 and a largest one above 0: a covariance of public data has."
         )
     return np.asarray(matrix)
 
@@ -210,7 +210,7 @@ def _second_moments(records: Array, ball: Ball) -> FloatArray:
     records themselves: a matrix of few records has directions in which nobody varies, and others vary more there.
     """
     if len(records) < 2:
-        raise InvalidArgumentError(f"`shape` must have at least 2 public records, got {len(records)}. Give more.")
+        raise InvalidArgumentError(f"`noise_shape` must have at least 2 public records, got {len(records)}. Give more.")
     away = ball.space.dist(ball.center, records)
     if (away > ball.radius).all():
         raise InvalidArgumentError(

@@ -6,7 +6,7 @@ holds the releases can compute it again.
 
 from dpmanifold.inference.lda import LinearDiscriminant
 from dpmanifold.inference.pga import PrincipalComponents
-from dpmanifold.inference.records import Conclusion, FromReleases, Parts
+from dpmanifold.inference.records import Conclusion, FromReleases, VarianceShares
 from dpmanifold.inference.region import ConfidenceRegion
 from dpmanifold.inference.regression import Band, GeodesicRegression
 from dpmanifold.inference.two_sample import KSampleTest, Pair, TwoSampleTest
@@ -22,9 +22,9 @@ __all__ = [
     "KSampleTest",
     "LinearDiscriminant",
     "Pair",
-    "Parts",
     "PrincipalComponents",
     "TwoSampleTest",
     "VarianceInterval",
+    "VarianceShares",
     "load",
 ]

@@ -180,7 +180,7 @@ class JointEstimate:
         return self.release.ball.effective_radius**2 / self.release.n
 
     @property
-    def can_tell(self) -> bool:
+    def is_identifiable(self) -> bool:
         """Whether there are units enough to tell a spread from chance."""
         n, known = self.release.n, self.mean.scale**2
         many = n - 1 > self.dim + 1
@@ -253,7 +253,7 @@ def combined(
     parts = list(zip(groups, coefficients or [1.0] * len(groups), strict=True))
     known = sum(times * group.mean.scale**2 for group, times in parts)
     most = sum(times * group.most for group, times in parts)
-    if not all(group.can_tell for group in groups):
+    if not all(group.is_identifiable for group in groups):
         return NoisyCovariance((known + most) * np.eye(d), 0.0, math.inf)
     total: FloatArray = np.sum([times * group.covariance for group, times in parts], axis=0)
     # How much of the sampling is each group's: not less than can be told.

@@ -20,7 +20,7 @@ from dpmanifold.facts import all_told
 from dpmanifold.features import COUNT_WEIGHT, WEIGHT, ClassMoments, coordinates
 from dpmanifold.inference.estimate import features_of
 from dpmanifold.inference.hotelling import denoised
-from dpmanifold.inference.records import FromRelease, Parts
+from dpmanifold.inference.records import FromRelease, VarianceShares
 from dpmanifold.linalg import from_vecd, symmetrize
 from dpmanifold.manifolds.vectors import shorten
 from dpmanifold.release import Release
@@ -313,11 +313,11 @@ class LinearDiscriminant(FromRelease, format="dpmanifold lda 2"):
     # ---------------------------------------------------------------- for people and machines
 
     @property
-    def parts(self) -> Parts:
+    def variance_shares(self) -> VarianceShares:
         """What the squared error of the class means is made of, on average over units: noise and sampling."""
         noise = self.dim * float(self.priors @ self.mean_noise**2)
         sampling = max(float(np.trace(self.spread)), 0.0) * len(self.classes) / self.n
-        return Parts.of(noise, sampling, noise + sampling)
+        return VarianceShares.of(noise, sampling, noise + sampling)
 
     @property
     def _means(self) -> tuple[Release, ...]:
@@ -356,7 +356,7 @@ class LinearDiscriminant(FromRelease, format="dpmanifold lda 2"):
             ("means", f"{self.apart_told} apart"),
             ("promise", f"{self.privacy} for each {self.release.unit}, {self.n:,} of them"),
             ("labels", "public" if self.labels_public else "protected with the records"),
-            ("limited by", f"{self.dominated_by}; squared error of the means: {self.parts}"),
+            ("limited by", f"{self.dominant_source}; squared error of the means: {self.variance_shares}"),
             ("ball", repr(self.ball)),
         ]
 

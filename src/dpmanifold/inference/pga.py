@@ -19,7 +19,7 @@ from dpmanifold.facts import all_told, array_text
 from dpmanifold.features import WEIGHT, checked_weight
 from dpmanifold.inference.estimate import ReleasedMean
 from dpmanifold.inference.hotelling import average_error, spectral_noise, stretched, threshold
-from dpmanifold.inference.records import FromRelease, Parts
+from dpmanifold.inference.records import FromRelease, VarianceShares
 from dpmanifold.linalg import from_vecd
 from dpmanifold.records import array_to_json
 from dpmanifold.release import Release
@@ -173,7 +173,7 @@ class Squares:
         """Return the estimate."""
         return float(weights @ self.variances)
 
-    def error(self, weights: FloatArray, tail: float) -> tuple[float, float, Parts]:
+    def error(self, weights: FloatArray, tail: float) -> tuple[float, float, VarianceShares]:
         """Return the variance of the estimate, its degrees of freedom and what it is made of."""
         means, second, _, second_scale = self._numbers
         n, length, seen = self.release.n, float(np.linalg.norm(weights)), float(weights @ means)
@@ -188,7 +188,7 @@ class Squares:
         widest = (span * self.mean.reach**2) ** 2 / 4  # no number between such ends varies more
         total, free = average_error(spread, noise, known, widest, n, tail, 2 * seen**2 / n)
         sure = min(max(spread - noise, 0.0), widest) / n
-        return total * self._correction**2, free, Parts.of(known, sure, total)
+        return total * self._correction**2, free, VarianceShares.of(known, sure, total)
 
     def off(self, weights: FloatArray, tail: float) -> float:
         """Return how far the estimate is from 0, squared, in units of what it stays below with 1 - tail, less 1."""
@@ -314,7 +314,7 @@ class PrincipalComponents(FromRelease, format="dpmanifold pga 2"):
         return found
 
     @cached_property
-    def can_tell(self) -> bool:
+    def is_identifiable(self) -> bool:
         """Whether the total is told from 0 with the confidence asked for. Where not, no share of it is known."""
         squares, weights = self._squares, self._everything
         return squares.value(weights) > 0 and squares.off(weights, 1 - self.level) > 0
@@ -343,7 +343,7 @@ class PrincipalComponents(FromRelease, format="dpmanifold pga 2"):
         squares, tail, all_of_it = self._squares, 1 - self.level, self._everything
         if np.array_equal(part, all_of_it):
             return 1.0, 1.0, 1.0
-        if not self.can_tell:
+        if not self.is_identifiable:
             return math.nan, 0.0, 1.0
         value = min(max(squares.value(part) / squares.value(all_of_it), 0.0), 1.0)
 
@@ -397,7 +397,7 @@ class PrincipalComponents(FromRelease, format="dpmanifold pga 2"):
         return self._shares[-1][1:]
 
     @property
-    def parts(self) -> Parts:
+    def variance_shares(self) -> VarianceShares:
         """What the squared width of the first variance's interval is made of."""
         return self._squares.error(np.eye(self.count + 1)[0], 1 - self.level)[2]
 
@@ -455,7 +455,7 @@ class PrincipalComponents(FromRelease, format="dpmanifold pga 2"):
             ("total", f"{self.total:.4g} ({self.total_interval[0]:.4g} to {self.total_interval[1]:.4g})"),
             ("mean", array_text(self.center)),
             ("promise", f"{self.privacy} for each {self.release.unit}, {self.n:,} of them"),
-            ("limited by", f"{self.dominated_by}; squared width of the first variance: {self.parts}"),
+            ("limited by", f"{self.dominant_source}; squared width of the first variance: {self.variance_shares}"),
             ("ball", repr(self.ball)),
         ]
 
@@ -474,7 +474,7 @@ class PrincipalComponents(FromRelease, format="dpmanifold pga 2"):
             + ("" if self.mean.release.steps else "refine=True or a smaller ball, ")
             + "more units or a weaker promise"
         )
-        if not self.can_tell:
+        if not self.is_identifiable:
             found.append(f"the total variance is not told from 0, so that shares of it are not known. {remedy}")
         elif self.explained_interval[1] - self.explained_interval[0] > 0.5:
             found.append(f"the explained share is not known to within a half. {remedy}")
@@ -496,7 +496,7 @@ class PrincipalComponents(FromRelease, format="dpmanifold pga 2"):
             "center": array_to_json(self.center),
             **all_told(
                 self, "variances", "variance_intervals", "shares", "share_intervals", "total", "total_interval",
-                "explained", "explained_interval", "gaps", "can_tell",
+                "explained", "explained_interval", "gaps", "is_identifiable",
             ),
         }  # fmt: skip
 

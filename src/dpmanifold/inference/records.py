@@ -18,7 +18,7 @@ from dpmanifold.result import Result
 C = TypeVar("C", bound="FromReleases")
 
 
-class Parts(NamedTuple):
+class VarianceShares(NamedTuple):
     """What a squared width is made of, as shares that add up to 1.
 
     Parameters
@@ -29,9 +29,9 @@ class Parts(NamedTuple):
 
     Examples
     --------
-    >>> print(Parts(0.25, 0.5, 0.25))
+    >>> print(VarianceShares(0.25, 0.5, 0.25))
     25 % noise, 50 % sampling, 25 % allowance for the noisy spread
-    >>> print(Parts(0.25, 0.0, 0.75))
+    >>> print(VarianceShares(0.25, 0.0, 0.75))
     25 % noise, 75 % allowance for the noisy spread, sampling hidden by the noise (more units still help)
     """
 
@@ -40,17 +40,17 @@ class Parts(NamedTuple):
     allowance: float
 
     @staticmethod
-    def of(noise: float, sampling: float, total: float) -> Parts:
+    def of(noise: float, sampling: float, total: float) -> VarianceShares:
         """Return the shares that two parts have in a total, the rest of which is allowance.
 
         Examples
         --------
-        >>> Parts.of(1.0, 2.0, 4.0)
-        Parts(noise=0.25, sampling=0.5, allowance=0.25)
+        >>> VarianceShares.of(1.0, 2.0, 4.0)
+        VarianceShares(noise=0.25, sampling=0.5, allowance=0.25)
         """
         first = min(1.0, noise / total)
         second = min(1.0 - first, sampling / total)
-        return Parts(first, second, 1.0 - first - second)
+        return VarianceShares(first, second, 1.0 - first - second)
 
     @property
     def percent(self) -> tuple[int, int, int]:
@@ -108,7 +108,7 @@ class Conclusion(FromReleases):
 
     @property
     @abstractmethod
-    def parts(self) -> Parts:
+    def variance_shares(self) -> VarianceShares:
         """What its squared width is made of: noise, sampling, and an allowance for the noise on the spread."""
 
     @property
@@ -117,10 +117,10 @@ class Conclusion(FromReleases):
 
         Sampling that the noise hides counts with it, so it is the most that privacy can be blamed for.
         """
-        return 1.0 - self.parts.sampling
+        return 1.0 - self.variance_shares.sampling
 
     @property
-    def dominated_by(self) -> str:
+    def dominant_source(self) -> str:
         """What limits the answer most: "sampling" or "privacy". From released numbers alone."""
         return "privacy" if self.privacy_share > 0.5 else "sampling"
 
@@ -143,9 +143,11 @@ class Conclusion(FromReleases):
         """
         return {
             **self._numbers_told(),
-            "parts_percent": told(lambda: dict(zip(Parts._fields, self.parts.percent, strict=True))),
+            "variance_shares_percent": told(
+                lambda: dict(zip(VarianceShares._fields, self.variance_shares.percent, strict=True))
+            ),
             "notes": told(self.notes),
-            **all_told(self, "privacy_share", "dominated_by", "private"),
+            **all_told(self, "privacy_share", "dominant_source", "private"),
         }
 
     @property

@@ -16,7 +16,7 @@ from dpmanifold.facts import all_told, array_text, told
 from dpmanifold.inference.estimate import TANGENT, Estimate, ReleasedMean
 from dpmanifold.inference.hotelling import squared_length
 from dpmanifold.inference.joint import CorrectedEstimate, Grown, JointEstimate, estimate_of
-from dpmanifold.inference.records import FromRelease, Parts
+from dpmanifold.inference.records import FromRelease, VarianceShares
 from dpmanifold.linalg import symmetrize
 from dpmanifold.manifolds.base import shorten
 from dpmanifold.records import array_to_json
@@ -54,7 +54,7 @@ class ConfidenceRegion(FromRelease, format="dpmanifold region 2"):
     >>> from dpmanifold.stats import EACH_RECORD, private_region
     >>> X = np.random.default_rng(0).standard_normal((2000, 2))
     >>> region = private_region(X, Ball(Euclidean(2), [0.0, 0.0], 4.0), GDP(1.0), units=EACH_RECORD)
-    >>> bool(region.contains([9.0, 9.0])), region.dominated_by
+    >>> bool(region.contains([9.0, 9.0])), region.dominant_source
     (False, 'sampling')
     """
 
@@ -164,14 +164,14 @@ class ConfidenceRegion(FromRelease, format="dpmanifold region 2"):
         return float(np.exp(min(log_volume, 700.0)))
 
     @property
-    def parts(self) -> Parts:
+    def variance_shares(self) -> VarianceShares:
         """What the covariance's trace is made of: noise, sampling, and an allowance for the noise on the spread.
 
         The allowance for `gap` is in the last.
         """
         estimate = self._estimate
         noise, sampling = (float(np.trace(part)) for part in (estimate.mean.noise, estimate.sampling_surely))
-        return Parts.of(noise, sampling, float(np.trace(self.covariance)))
+        return VarianceShares.of(noise, sampling, float(np.trace(self.covariance)))
 
     @property
     def covers_ball(self) -> bool:
@@ -248,7 +248,7 @@ class ConfidenceRegion(FromRelease, format="dpmanifold region 2"):
             ("promise", f"{self.privacy} for each {self.release.unit}, {self.n:,} of them"),
             *about,
             ("error", f"{self.expected_error:.4g} expected, noise and sampling together"),
-            ("half axes", f"{axes}; squared size: {self.parts}"),
+            ("half axes", f"{axes}; squared size: {self.variance_shares}"),
             ("ball", repr(self.ball)),
         ]
 
@@ -256,7 +256,7 @@ class ConfidenceRegion(FromRelease, format="dpmanifold region 2"):
         grown, hints = self._grown, []
         if grown is not None and grown.share >= 0.25:
             hints = [GAP_HINT]
-        elif isinstance(self._estimate, Estimate) and not self.space.is_flat and self.parts.allowance > 0.5:
+        elif isinstance(self._estimate, Estimate) and not self.space.is_flat and self.variance_shares.allowance > 0.5:
             hints = [TANGENT_HINT]
         return [*self._beside_the_ball(), *hints]
 

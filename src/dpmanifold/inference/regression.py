@@ -22,7 +22,7 @@ from dpmanifold.features.geodesics import ROOT3, Geodesic, MarkedMoments
 from dpmanifold.inference.design import Design, as_marks, checked_range
 from dpmanifold.inference.estimate import features_of
 from dpmanifold.inference.hotelling import NoisyCovariance, ShrunkCovariance, squared_length
-from dpmanifold.inference.records import FromRelease, Parts
+from dpmanifold.inference.records import FromRelease, VarianceShares
 from dpmanifold.linalg import from_vecd, symmetrize
 from dpmanifold.manifolds.vectors import shorten
 from dpmanifold.privacy import cautions
@@ -152,7 +152,7 @@ class GeodesicRegression(FromRelease, format="dpmanifold regression 2"):
         t, fit, tail = self._t(x), self._fit, 1 - self.level
         on_curve = fit.curve.at(t)
         points = self.ball.from_frame(on_curve)
-        if not self.can_tell:
+        if not self.is_identifiable:
             # Base points and velocities are no longer than the radius, so that no curve leaves twice the ball.
             frame = self.ball.frame
             reach = frame.dist(on_curve, np.broadcast_to(frame.origin, on_curve.shape)) + 2 * self.ball.radius
@@ -219,7 +219,7 @@ class GeodesicRegression(FromRelease, format="dpmanifold regression 2"):
         return self._fit.stillness[1].exceedance(self.statistic)
 
     @property
-    def can_tell(self) -> bool:
+    def is_identifiable(self) -> bool:
         """Whether the released variance of the covariates is several times its own noise.
 
         Otherwise how steep the curve is cannot be told, and bands hold everything that curves here can reach; the test
@@ -230,11 +230,11 @@ class GeodesicRegression(FromRelease, format="dpmanifold regression 2"):
     # ---------------------------------------------------------------- for people and machines
 
     @property
-    def parts(self) -> Parts:
+    def variance_shares(self) -> VarianceShares:
         """What the trace of the band's covariance in the middle of the range is made of."""
         middle = self._fit.error(self._fit.levers(np.zeros(1))[0])
         noise, sampling, total = (float(np.trace(part)) for part in (middle.noise, middle.surely, middle.covariance))
-        return Parts.of(noise, sampling, total)
+        return VarianceShares.of(noise, sampling, total)
 
     @property
     def expected_error(self) -> float:
@@ -258,7 +258,7 @@ class GeodesicRegression(FromRelease, format="dpmanifold regression 2"):
             ("no change", f"p = {self.p_value:.3g} (statistic {self.statistic:.4g}, {self._fit.dim} directions)"),
             ("bands", f"within {_three(band.radius)} at {low:g}, {x[1]:g} and {high:g}, each by itself; "
                       f"{_three(wide.radius)} all at once"),
-            ("limited by", f"{self.dominated_by}; squared width of the band in the middle: {self.parts}"),
+            ("limited by", f"{self.dominant_source}; squared width of the band in the middle: {self.variance_shares}"),
             ("covariate", f"from {low:g} to {high:g}, {'public' if self.covariate_public else 'private'}"),
             ("promise", f"{self.privacy} for each {self.release.unit}, {self.n:,} of them"),
             ("ball", repr(self.ball)),
@@ -291,7 +291,7 @@ class GeodesicRegression(FromRelease, format="dpmanifold regression 2"):
         return found
 
     def _worth(self) -> list[str]:
-        if not self.can_tell:
+        if not self.is_identifiable:
             return [
                 "the covariates vary too little against the noise on their moments: how steep the curve is cannot be "
                 "told, and bands hold everything that a curve can be. More units help, or a narrower covariate_range "
@@ -309,7 +309,7 @@ class GeodesicRegression(FromRelease, format="dpmanifold regression 2"):
             "band_radius": told(lambda: self.band(x).radius),
             "simultaneous_band_radius": told(lambda: self.band(x, simultaneous=True).radius),
             "error": told(lambda: self.expected_error),
-            **all_told(self, "speed", "statistic", "p_value", "can_tell", "covariate_public"),
+            **all_told(self, "speed", "statistic", "p_value", "is_identifiable", "covariate_public"),
         }
 
 

@@ -23,7 +23,7 @@ from dpmanifold.facts import all_told, told
 from dpmanifold.inference.estimate import FRECHET, TANGENT, Estimate, ReleasedMean, chart_derivative
 from dpmanifold.inference.hotelling import NoisyCovariance, ShrunkCovariance, degrees_of_freedom
 from dpmanifold.inference.joint import CorrectedEstimate, JointEstimate, combined, estimate_of
-from dpmanifold.inference.records import Conclusion, Parts
+from dpmanifold.inference.records import Conclusion, VarianceShares
 from dpmanifold.inference.welch_james import Located, Omnibus, omnibus_of, omnibus_of_joint
 from dpmanifold.linalg import symmetrize
 from dpmanifold.release import Release
@@ -190,7 +190,7 @@ class TwoSampleTest(MeansCompared, format="dpmanifold two-sample test 2"):
         return float(apart @ apart), added * float((self._turned**2).sum()) / len(apart)
 
     @property
-    def corrected_distance(self) -> float:
+    def bias_corrected_distance(self) -> float:
         """Effect size: the root of the squared distance less what noise and sampling add to it on average.
 
         0 where they explain all of it; at most the ball's diameter. Sampling that the noise hides is not taken off.
@@ -218,11 +218,11 @@ class TwoSampleTest(MeansCompared, format="dpmanifold two-sample test 2"):
         return self._distance_range[1]
 
     @property
-    def parts(self) -> Parts:
+    def variance_shares(self) -> VarianceShares:
         """What the covariance of the difference is made of, at the level: noise, sampling and allowance."""
         noise = sum(float(np.trace(group.mean.noise)) for group in self.estimates)
         sampling = sum(float(np.trace(group.sampling_surely)) for group in self.estimates)
-        return Parts.of(noise, sampling, float(np.trace(self._at_pooled[1])))
+        return VarianceShares.of(noise, sampling, float(np.trace(self._at_pooled[1])))
 
     # ---------------------------------------------------------------- for people and machines
 
@@ -239,9 +239,12 @@ class TwoSampleTest(MeansCompared, format="dpmanifold two-sample test 2"):
         within = f"between {self.low:.4g} and {self.high:.4g} ({100 * self.level:g} %)"
         return [
             ("p-value", f"{self.p_value:.4g} (statistic {self.statistic:.4g}, dimension {self.ball.frame.dim})"),
-            ("distance", f"about {self.corrected_distance:.4g}, {within}; {self.distance:.4g} with noise and sampling"),
+            (
+                "distance",
+                f"about {self.bias_corrected_distance:.4g}, {within}; {self.distance:.4g} with noise and sampling",
+            ),
             ("promise", f"{self.privacy} for each {self.first.unit}, {self.first.n:,} and {self.second.n:,} of them"),
-            ("limited by", f"{self.dominated_by}; squared width: {self.parts}"),
+            ("limited by", f"{self.dominant_source}; squared width: {self.variance_shares}"),
             ("groups", "who is in which is public, and nobody is in both"),
             ("ball", repr(self.ball)),
         ]
@@ -253,7 +256,7 @@ class TwoSampleTest(MeansCompared, format="dpmanifold two-sample test 2"):
         return [
             *self._excluding_little(),
             f"the distance of {self.distance:.4g} is that of the released means, and mostly noise and sampling: "
-            f"without these it is about {self.corrected_distance:.4g}",
+            f"without these it is about {self.bias_corrected_distance:.4g}",
         ]
 
     def _excluding_little(self) -> list[str]:
@@ -276,7 +279,9 @@ class TwoSampleTest(MeansCompared, format="dpmanifold two-sample test 2"):
         return f"Test of equal {MEANS_TOLD[self.estimand]}"
 
     def _numbers_told(self) -> dict[str, Any]:
-        numbers = all_told(self, "p_value", "statistic", "rejects", "distance", "corrected_distance", "low", "high")
+        numbers = all_told(
+            self, "p_value", "statistic", "rejects", "distance", "bias_corrected_distance", "low", "high"
+        )
         return {**numbers, "dimension": self.ball.frame.dim, "estimand": self.estimand}
 
 
@@ -329,7 +334,7 @@ class Pair(NamedTuple):
 
     def told(self) -> dict[str, Any]:
         """Return names and numbers, ready for JSON."""
-        numbers = all_told(self.test, "distance", "corrected_distance", "low", "high")
+        numbers = all_told(self.test, "distance", "bias_corrected_distance", "low", "high")
         return {"names": list(self.names), "p_value": told(lambda: self.p_value), **numbers}
 
 
@@ -419,9 +424,9 @@ class KSampleTest(MeansCompared, format="dpmanifold k-sample test 2"):
         return self._omnibus.statistic
 
     @property
-    def freedom(self) -> tuple[float, float]:
+    def dof(self) -> tuple[float, float]:
         """Degrees of freedom of the F variable that the statistic is compared with."""
-        return self._omnibus.freedom
+        return self._omnibus.dof
 
     @property
     def p_value(self) -> float:
@@ -453,9 +458,9 @@ class KSampleTest(MeansCompared, format="dpmanifold k-sample test 2"):
         )
 
     @property
-    def parts(self) -> Parts:
+    def variance_shares(self) -> VarianceShares:
         """What the covariance of a difference is made of, on average over pairs: noise, sampling and allowance."""
-        return Parts(*np.mean([pair.test.parts for pair in self.pairs], axis=0).tolist())
+        return VarianceShares(*np.mean([pair.test.variance_shares for pair in self.pairs], axis=0).tolist())
 
     # ---------------------------------------------------------------- for people and machines
 
@@ -465,7 +470,7 @@ class KSampleTest(MeansCompared, format="dpmanifold k-sample test 2"):
         return f"Test of equal {MEANS_TOLD[self.estimand]} of {len(self.groups)} groups"
 
     def _facts(self) -> list[tuple[str, str]]:
-        first, second = self.freedom
+        first, second = self.dof
         law = f"F with {first:.4g} and {second:.4g} degrees of freedom"
         numbers = ", ".join(f"{name}: {release.n:,}" for name, release in self.groups.items())
         return [
@@ -473,26 +478,26 @@ class KSampleTest(MeansCompared, format="dpmanifold k-sample test 2"):
             ("distances", self._pairs_told()),
             ("promise", f"{self.privacy} for each {self.released[0].unit}, in all comparisons together"),
             ("units", numbers),
-            ("limited by", f"{self.dominated_by}; squared width: {self.parts}"),
+            ("limited by", f"{self.dominant_source}; squared width: {self.variance_shares}"),
             ("groups", "who is in which is public, and nobody is in two"),
             ("ball", repr(self.ball)),
         ]
 
     def _pairs_told(self) -> str:
         """Return the pairs a line each, the clearest first."""
-        found = sorted(self.pairs, key=lambda pair: (pair.p_value, -pair.test.corrected_distance))
+        found = sorted(self.pairs, key=lambda pair: (pair.p_value, -pair.test.bias_corrected_distance))
         lines = [f"{100 * self.level:g} % intervals that hold together; p adjusted for the number of pairs"]
         for pair in found[:_MOST_SHOWN]:
             test = pair.test
             lines.append(
-                f"{pair.names[0]}, {pair.names[1]}: about {test.corrected_distance:.4g}, between {test.low:.4g} and "
-                f"{test.high:.4g}; p = {pair.p_value:.3g}"
+                f"{pair.names[0]}, {pair.names[1]}: about {test.bias_corrected_distance:.4g}, between {test.low:.4g} "
+                f"and {test.high:.4g}; p = {pair.p_value:.3g}"
             )
         left = len(found) - _MOST_SHOWN
         return "\n".join([*lines, *([f"and {left} more pairs"] if left > 0 else [])])
 
     def _worth(self) -> list[str]:
-        hidden = not self.ball.space.is_flat and self.estimand == FRECHET and self.parts.allowance > 0.5
+        hidden = not self.ball.space.is_flat and self.estimand == FRECHET and self.variance_shares.allowance > 0.5
         return [*self._told_apart(), *([_USE_TANGENT] if hidden else [])]
 
     def _told_apart(self) -> list[str]:
@@ -512,7 +517,7 @@ class KSampleTest(MeansCompared, format="dpmanifold k-sample test 2"):
         return mean is self._means[int(np.argmax(moved))]  # one note for all of them: about the mean that may move most
 
     def _numbers_told(self) -> dict[str, Any]:
-        numbers = all_told(self, "p_value", "statistic", "freedom", "rejects")
+        numbers = all_told(self, "p_value", "statistic", "dof", "rejects")
         pairs = [pair.told() for pair in self.pairs]
         return {**numbers, "dimension": self.ball.frame.dim, "estimand": self.estimand, "pairs": pairs}
 

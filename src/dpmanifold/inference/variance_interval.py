@@ -15,7 +15,7 @@ from dpmanifold.facts import all_told
 from dpmanifold.features import FOURTH_WEIGHT, SQUARE_WEIGHT, THIRD_WEIGHT, WEIGHT, Distances
 from dpmanifold.inference.estimate import ReleasedMean, features_of, mean_hessian
 from dpmanifold.inference.hotelling import average_error, stretched, threshold
-from dpmanifold.inference.records import FromRelease, Parts
+from dpmanifold.inference.records import FromRelease, VarianceShares
 from dpmanifold.linalg import from_vecd
 from dpmanifold.release import Release
 from dpmanifold.statistic import Kind
@@ -189,7 +189,7 @@ class VarianceInterval(FromRelease, format="dpmanifold variance interval 2"):
         return squared_distances(self.release)
 
     @cached_property
-    def _squared_error(self) -> tuple[float, float, Parts]:
+    def _squared_error(self) -> tuple[float, float, VarianceShares]:
         """Variance of the estimate at the level, its degrees of freedom and what it is made of (theory section 6)."""
         found, n = self._distances, self.n
         moment, scale, known = found.moment, found.spread_noise, found.known
@@ -199,7 +199,7 @@ class VarianceInterval(FromRelease, format="dpmanifold variance interval 2"):
         own = 2 * moment**2 / n
         total, free = average_error(spread, scale, known, widest, n, 1 - self.level, own)
         sure = max(spread - scale, 0.0) / n  # what cannot be noise
-        return total, free, Parts.of(known, sure, total)
+        return total, free, VarianceShares.of(known, sure, total)
 
     @cached_property
     def _numbers(self) -> tuple[float, float, float]:
@@ -232,7 +232,7 @@ class VarianceInterval(FromRelease, format="dpmanifold variance interval 2"):
         return self._numbers[2]
 
     @property
-    def parts(self) -> Parts:
+    def variance_shares(self) -> VarianceShares:
         """What its squared width is made of: noise, sampling, and the allowance for the noise on the spread."""
         return self._squared_error[2]
 
@@ -246,7 +246,7 @@ class VarianceInterval(FromRelease, format="dpmanifold variance interval 2"):
         return [
             ("variance", f"{self.value:.5g}, between {self.low:.5g} and {self.high:.5g}"),
             ("promise", f"{self.privacy} for each {self.release.unit}, {self.n:,} of them"),
-            ("width", f"squared: {self.parts}"),
+            ("width", f"squared: {self.variance_shares}"),
             ("ball", repr(self.ball)),
         ]
 

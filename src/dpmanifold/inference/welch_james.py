@@ -84,13 +84,13 @@ class Omnibus(NamedTuple):
     ----------
     statistic : the sum of squared distances of the means from their weighted mean, in units of the common covariance
     p_value : how probable a larger one is if the means are equal
-    freedom : degrees of freedom of the F variable that it is a multiple of: (K - 1) d for equal covariances, fewer for
+    dof : degrees of freedom of the F variable that it is a multiple of: (K - 1) d for equal covariances, fewer for
         others; and what estimated covariances leave
     """
 
     statistic: float
     p_value: float
-    freedom: tuple[float, float]
+    dof: tuple[float, float]
 
 
 def omnibus_of_joint(groups: Sequence[JointEstimate]) -> Omnibus:
@@ -101,7 +101,7 @@ def omnibus_of_joint(groups: Sequence[JointEstimate]) -> Omnibus:
     groups : two or more, of different units
     """
     located, d = [Located.of(group) for group in groups], groups[0].dim
-    if not all(group.can_tell for group in groups):
+    if not all(group.is_identifiable for group in groups):
         return _at_most(located)
     means = _Weighted(located, [1 / (group.mean.scale**2 + group.least_trace / d) for group in groups])
     error = combined(list(groups), means.coefficients)

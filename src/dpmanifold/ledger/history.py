@@ -40,7 +40,7 @@ class Line:
     population, principal, key : whose budget, who spent it, and under which key
     what : the statistic
     data : the data sets
-    promise : what was promised, as it was typed, such as "mu 0.3"
+    privacy : what was promised, as it was typed, such as "mu 0.3"
     cost : what it took from the cap, exactly, in the cap's currency (of GDP: mu squared)
     spent : what the population had spent after it, in the same currency
     state : "released", "lost", "started" (somebody is at work on it) or "spent" (to be taken up by its key)
@@ -54,7 +54,7 @@ class Line:
     key: str
     what: str
     data: tuple[str, ...]
-    promise: str
+    privacy: str
     cost: Amount
     spent: Amount
     state: str
@@ -115,7 +115,7 @@ class History(Sequence[Entry]):
     ...          "privacy": {"kind": "GDP", "mu": "0.3"}, "cost": ["9/100"], "spent": ["9/100"]}
     >>> first = Entry.chained("a-ledger", None, "spend", "cohort", None, spend)
     >>> history = History([first], caps={"cohort": GDP(0.6)})
-    >>> [(line.about, line.promise, line.state) for line in history.releases]
+    >>> [(line.about, line.privacy, line.state) for line in history.releases]
     [('mean of dti@1', 'mu 0.3', 'spent')]
     >>> history.uses()[0].share
     0.25
@@ -170,7 +170,7 @@ class History(Sequence[Entry]):
         whose = len({entry.population for entry in told if entry.population}) > 1
         table = Table(box=box.SIMPLE, pad_edge=False)
         names = [*(["population"] if whose else []), *(["who"] if who else [])]
-        for heading in ("no.", "day", *names, "promise", "spent"):
+        for heading in ("no.", "day", *names, "privacy", "spent"):
             right = heading in ("no.", "spent")
             table.add_column(heading, justify="right" if right else "left", no_wrap=heading not in names)
         table.add_column("what", overflow="fold")
@@ -181,7 +181,7 @@ class History(Sequence[Entry]):
                 table.add_row(*map(Text, first), *([""] if who else []), "", "", Text(_event(entry)))
                 continue
             spent = f"{100 * share_of(self.caps[line.population], line.spent):.1f} %"
-            words = [*first, *([line.principal] if who else []), line.promise, spent]
+            words = [*first, *([line.principal] if who else []), line.privacy, spent]
             style = {RELEASED: "", LOST: "red"}.get(line.state, "yellow")
             table.add_row(*map(Text, words), Text(_told(line), style=style))
         return table

@@ -288,7 +288,7 @@ class Population(Settling):
 
         self._ledger.change(change)
 
-    def grant(self, principal: str, promise: Promise, reason: str = "") -> None:
+    def grant(self, principal: str, privacy: Promise, reason: str = "") -> None:
         """Say how much a principal may spend of this population in all, what was spent before included.
 
         Without grants every principal may spend up to the cap. Once there is one, who has none has nothing. Grants may
@@ -298,18 +298,18 @@ class Population(Settling):
         Parameters
         ----------
         principal : who may spend
-        promise : how much, of the kind of the cap
+        privacy : how much, of the kind of the cap
         reason : for whoever audits the ledger
         """
         who = checked_name(principal, "principal")
-        amount = as_promise(promise, "promise")
+        amount = as_promise(privacy, "privacy")
         words = checked_text(reason, "reason") if reason else ""
 
         def change(writer: Writer) -> None:
             cap = standing_of(writer, self._ledger.id, self.name, self.principal).cap
             if type(amount) is not type(cap):
                 raise InvalidArgumentError(
-                    "promise must be of the kind of the cap, {cap}, got {amount}.",
+                    "privacy must be of the kind of the cap, {cap}, got {amount}.",
                     cap=Public(cap),
                     amount=Public(amount),
                 )

@@ -70,7 +70,7 @@ def _words(result: PrincipalComponents) -> str:
     """Say how much they hold together."""
     if result.count == result.space.dim:
         return "as many as the space has dimensions: all of the variance"
-    if not result.can_tell:
+    if not result.is_identifiable:
         return "noise hides the total variance: their shares of it are not known"
     least, most = result.explained_interval
     return f"{result.explained:.0%} of the variance, between {least:.0%} and {most:.0%} with {100 * result.level:g} %"
@@ -81,7 +81,7 @@ def _shares(axes: canvas.Axes, result: PrincipalComponents, count: int) -> None:
     for number in range(count):
         low, high = result.share_intervals[number]
         axes.plot([low, high], [number, number], color=canvas.ESTIMATE, linewidth=6, alpha=0.45, solid_capstyle="butt")
-        if result.can_tell:  # a point at 0 or 1 is drawn in full
+        if result.is_identifiable:  # a point at 0 or 1 is drawn in full
             axes.plot(result.shares[number], number, "o", color=canvas.BLACK, markersize=4, clip_on=False, zorder=5)
     axes.set_yticks(range(count), [f"{number + 1}" for number in range(count)])
     axes.set_ylim(count - 0.4, -0.6)

@@ -8,7 +8,7 @@ from scipy import special
 from dpmanifold._check import FloatArray, shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.inference import Parts, VarianceInterval
+from dpmanifold.inference import VarianceInterval, VarianceShares
 from dpmanifold.plots import canvas
 from dpmanifold.plots.canvas import ball_line, mark_of_ball, promise_text
 from dpmanifold.plots.spread import NOISE_LEVEL, circle
@@ -162,7 +162,7 @@ def interval(result: VarianceInterval | Release) -> canvas.Figure:
         figure = canvas.released("Fréchet variance", words, [result.release], 3.2)
         panel, made_of = figure.subplots(2, 1, height_ratios=[1.5, 1])
         _range(panel, result.low, result.value, result.high, level, result.ball.effective_radius**2, _VARIANCE)
-        parts(made_of, result.parts, "what the squared width is made of")
+        parts(made_of, result.variance_shares, "what the squared width is made of")
         return canvas.keyed(figure, panel, made_of)
     if not isinstance(result, Release) or result.definition.kind is not Kind.NUMBER:
         got = f"the release of a {result.statistic}" if isinstance(result, Release) else shown(result)
@@ -198,13 +198,13 @@ def _range(axes: canvas.Axes, low: float, value: float, high: float, label: str,
     canvas.bare(axes, what)
 
 
-def parts(axes: canvas.Axes, made_of: Parts, what: str) -> None:
+def parts(axes: canvas.Axes, made_of: VarianceShares, what: str) -> None:
     """Draw one bar of three parts: noise, sampling, and the allowance for the noise on the spread.
 
     Examples
     --------
     >>> axes = canvas.figure_class()().subplots()
-    >>> parts(axes, Parts(0.25, 0.5, 0.25), "what the variance is made of")
+    >>> parts(axes, VarianceShares(0.25, 0.5, 0.25), "what the variance is made of")
     >>> axes.get_xlabel()
     'what the variance is made of (%)'
     """

@@ -13,7 +13,7 @@ import numpy as np
 
 from dpmanifold._check import Array, FloatArray, shown
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.inference import ConfidenceRegion, Parts
+from dpmanifold.inference import ConfidenceRegion, VarianceShares
 from dpmanifold.inference.joint import estimate_of
 from dpmanifold.manifolds.base import shorten
 from dpmanifold.mechanisms import MECHANISMS
@@ -37,7 +37,7 @@ class Spread:
     noise, sampling : its parts (d, d), in the same units; None if there is nothing but noise. What lies outside both
         together is an allowance: the spread of the data was released with noise too
     move : takes offsets (n, d) to points (n, *space.shape)
-    parts : shares of noise, sampling and allowance in its squared size; None if there is nothing but noise
+    variance_shares : shares of noise, sampling and allowance in its squared size; None if there is nothing but noise
     label : what the ellipsoid is, for a legend
     sentence : the same in words, with its size
     """
@@ -47,7 +47,7 @@ class Spread:
     shape: FloatArray
     noise: FloatArray | None
     sampling: FloatArray | None
-    parts: Parts | None
+    variance_shares: VarianceShares | None
     move: Callable[[FloatArray], Array]
     label: str
     sentence: str
@@ -55,11 +55,13 @@ class Spread:
     @property
     def what(self) -> str:
         """What the point is, in one word."""
-        return word_for(self.release) if self.parts is None else "mean"  # of a region, whatever it was drawn with
+        return (
+            word_for(self.release) if self.variance_shares is None else "mean"
+        )  # of a region, whatever it was drawn with
 
     def titled(self, what: str) -> str:
         """Return the title of a picture of it: "Mean shape", "Mean shape with its confidence region"."""
-        region = "" if self.parts is None else " with its confidence region"
+        region = "" if self.variance_shares is None else " with its confidence region"
         return f"{self.what.capitalize()} {what}{region}"
 
     @property
@@ -70,7 +72,7 @@ class Spread:
     @property
     def legend(self) -> tuple[str, str, str, str]:
         """Names of its noise, its sampling, both together and the rest, with their shares of the squared size."""
-        noise, sampling, rest = self.parts.percent if self.parts else (100, 0, 0)
+        noise, sampling, rest = self.variance_shares.percent if self.variance_shares else (100, 0, 0)
         hidden = ": hidden by noise" if sampling == 0 else f", {sampling} %"
         return (
             f"its noise alone, {noise} %",
@@ -167,7 +169,7 @@ def spread_of(result: Release | ConfidenceRegion, picture: str) -> Spread:
             result.threshold * result.covariance,
             result.threshold * estimate.mean.noise,
             result.threshold * estimate.sampling_surely,
-            result.parts,
+            result.variance_shares,
             lambda c: ball.from_frame(frame.exp_coords(at, shorten(c, most))),
             level,
             said,

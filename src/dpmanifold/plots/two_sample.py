@@ -39,7 +39,7 @@ def test(result: TwoSampleTest) -> canvas.Figure:
     canvas.require(result, TwoSampleTest, "test draws a TwoSampleTest", "Make one with private_two_sample_test.")
     title = "The two means differ" if result.rejects else "No difference of the means is shown"
     words = (
-        f"{canvas.p_told(result.p_value)}; distance about {result.corrected_distance:.3g}, "
+        f"{canvas.p_told(result.p_value)}; distance about {result.bias_corrected_distance:.3g}, "
         f"between {result.low:.3g} and {result.high:.3g} with {100 * result.level:g} %"
     )
     figure = canvas.released(title, words, result.released, 4.3)
@@ -48,7 +48,7 @@ def test(result: TwoSampleTest) -> canvas.Figure:
     distance, made_of = figure.add_subplot(grid[0, 1]), figure.add_subplot(grid[1, 1])
     _regions(plane, result)
     _distance(distance, result)
-    parts(made_of, result.parts, "what the variance is made of")
+    parts(made_of, result.variance_shares, "what the variance is made of")
     return canvas.keyed(figure, plane, distance, made_of)
 
 
@@ -201,13 +201,13 @@ def _all_regions(axes: canvas.Axes, result: KSampleTest) -> None:
 
 def _distances(axes: canvas.Axes, result: KSampleTest) -> None:
     """Draw the interval of each pair, the clearest on top."""
-    pairs = sorted(result.pairs, key=lambda pair: (pair.p_value, -pair.test.corrected_distance))[:_MOST_PAIRS]
+    pairs = sorted(result.pairs, key=lambda pair: (pair.p_value, -pair.test.bias_corrected_distance))[:_MOST_PAIRS]
     for row, pair in enumerate(pairs):
         test = pair.test
         label = f"{100 * result.level:g} % intervals, all together" if row == 0 else None
         axes.plot([test.low, test.high], [-row, -row], color=canvas.PURPLE, linewidth=5, alpha=0.5,
                   solid_capstyle="butt", label=label)  # fmt: skip
-        axes.plot(test.corrected_distance, -row, "o", color=canvas.BLACK, markersize=4,
+        axes.plot(test.bias_corrected_distance, -row, "o", color=canvas.BLACK, markersize=4,
                   label="estimate" if row == 0 else None)  # fmt: skip
     axes.axvline(0.0, color=canvas.BALL, linewidth=1.2, linestyle="--", label="equal means")
     named = [(canvas.shortened(", ".join(map(str, pair.names)), _LETTERS), pair.p_value) for pair in pairs]

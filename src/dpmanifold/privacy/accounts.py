@@ -295,11 +295,11 @@ class Spend:
     Attributes
     ----------
     label : what it was for
-    promise : what it cost, as given
+    privacy : what it cost, as given
     """
 
     label: str
-    promise: Promise
+    privacy: Promise
 
 
 @final

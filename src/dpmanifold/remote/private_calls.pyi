@@ -28,13 +28,13 @@ class PrivateCalls:
     def mean(
         self, dataset: str, privacy: Promise, *, ball: BallGiven = ..., key: str | None = ...,
         wait: Literal[True] = ..., timeout: float | None = ...,
-        estimand: str | None = ..., mechanism: str = ..., refine: bool = ..., shape: str | None = ..., shrink: str | None = ...,
+        estimand: str | None = ..., mechanism: str = ..., refine: bool = ..., noise_shape: str | None = ..., shrinkage: str | None = ...,
     ) -> Release: ...
     @overload
     def mean(
         self, dataset: str, privacy: Promise, *, ball: BallGiven = ..., key: str | None = ...,
         wait: Literal[False], timeout: float | None = ...,
-        estimand: str | None = ..., mechanism: str = ..., refine: bool = ..., shape: str | None = ..., shrink: str | None = ...,
+        estimand: str | None = ..., mechanism: str = ..., refine: bool = ..., noise_shape: str | None = ..., shrinkage: str | None = ...,
     ) -> Pending[Release]: ...
     @overload
     def median(
@@ -112,13 +112,13 @@ class PrivateCalls:
     def class_means(
         self, dataset: str, privacy: Promise, *, ball: BallGiven = ..., key: str | None = ...,
         wait: Literal[True] = ..., timeout: float | None = ...,
-        estimand: str | None = ..., mechanism: str = ..., refine: bool = ..., shape: str | None = ..., shrink: str | None = ...,
+        estimand: str | None = ..., mechanism: str = ..., refine: bool = ..., noise_shape: str | None = ..., shrinkage: str | None = ...,
     ) -> dict[Any, Release]: ...
     @overload
     def class_means(
         self, dataset: str, privacy: Promise, *, ball: BallGiven = ..., key: str | None = ...,
         wait: Literal[False], timeout: float | None = ...,
-        estimand: str | None = ..., mechanism: str = ..., refine: bool = ..., shape: str | None = ..., shrink: str | None = ...,
+        estimand: str | None = ..., mechanism: str = ..., refine: bool = ..., noise_shape: str | None = ..., shrinkage: str | None = ...,
     ) -> Pending[dict[Any, Release]]: ...
     @overload
     def two_sample_test(

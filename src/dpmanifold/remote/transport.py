@@ -64,7 +64,7 @@ class RemoteError(DPManifoldError, RuntimeError):
 
 _REFUSALS: dict[str, type[DPManifoldError]] = {
     "invalid": InvalidArgumentError,
-    "promise": PromiseError,
+    "guarantee": PromiseError,
     "over-budget": BudgetError,
     "conflict": ConflictError,
 }

@@ -19,7 +19,7 @@ from dpmanifold.records import ball_to_dict
 from dpmanifold.service.kept import Kept
 from dpmanifold.service.questions import AMOUNTS, promise_from_json, promise_to_json
 from dpmanifold.service.views import Curve
-from dpmanifold.stats import Outlook, Plan, needed_promise, needed_units
+from dpmanifold.stats import Outlook, Plan, required_privacy, required_units
 from dpmanifold.stats import plan as planned
 from dpmanifold.stats.inputs import divide
 from dpmanifold.stats.query import Query
@@ -118,10 +118,10 @@ class Forecasts:
         delta = privacy.stated["delta"] if isinstance(privacy, ApproxDP) else None
 
         def make() -> dict[str, Any]:
-            promise = needed_promise(error, data.n, ball, type(privacy), delta=delta, estimand=estimand)
+            promise = required_privacy(error, data.n, ball, type(privacy), delta=delta, estimand=estimand)
             return {
-                "needed_units": needed_units(error, ball, privacy, estimand=estimand),
-                "needed_promise": promise.to_dict(),
+                "required_units": required_units(error, ball, privacy, estimand=estimand),
+                "required_privacy": promise.to_dict(),
             }
 
         key = ["needed", error, data.n, ball_to_dict(ball), promise_to_json(privacy), estimand]

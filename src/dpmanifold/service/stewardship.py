@@ -82,13 +82,13 @@ class Stewardship(Person):
         return self._view(population)
 
     @for_roles(STEWARD)
-    def grant(self, name: str, account: str, promise: Promise, reason: str = "") -> PopulationView:
+    def grant(self, name: str, account: str, privacy: Promise, reason: str = "") -> PopulationView:
         """Say how much of a population an analyst may spend in all, what was spent before included."""
         population = population_named(self.service, name).as_principal(self.actor.name)
         if account not in self.analysts():
             raise InvalidArgumentError(f"account must be an analyst's, got {shown(account)}.")
-        population.grant(account, promise, reason)
-        self._log("granted", population=name, account=account, promise=in_words(promise), reason=reason)
+        population.grant(account, privacy, reason)
+        self._log("granted", population=name, account=account, privacy=in_words(privacy), reason=reason)
         return self._view(population)
 
     @for_roles(STEWARD, AUDITOR)

@@ -205,7 +205,7 @@ releases = Table(
     Column("statistic", Text, nullable=False),
     Column("question", Text, nullable=False),  # JSON
     Column("key", _name, nullable=False),
-    Column("promise", Text, nullable=False),  # JSON
+    Column("privacy", Text, nullable=False),  # JSON
     Column("request", Text, nullable=False),  # the hash of what was asked
     Column("state", _name, _one_of("state", RELEASE_STATES), nullable=False, index=True),
     Column("asked", _name, nullable=False),

@@ -189,7 +189,7 @@ class LineView(View):
     ----------
     sequence, time : of its entry in the ledger
     analyst : who; "others" where that is not this person's to know
-    what, promise : for what, and how much, in words
+    what, privacy : for what, and how much, in words
     share, total_share : of the cap, by itself and with all before it
     state : "released", "lost", "pending"
     release : the id of the release, where this person may see it
@@ -199,7 +199,7 @@ class LineView(View):
     time: str
     analyst: str
     what: str
-    promise: str
+    privacy: str
     share: float
     total_share: float
     state: str

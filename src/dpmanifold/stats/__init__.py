@@ -12,7 +12,7 @@ from dpmanifold.stats.inputs import EACH_RECORD
 from dpmanifold.stats.joint_moments import JOINT_DISTANCES, JOINT_LENGTHS, JOINT_MOMENTS
 from dpmanifold.stats.k_sample import K_SAMPLE, private_k_sample_test
 from dpmanifold.stats.lda import LDA, private_lda
-from dpmanifold.stats.mean_plan import Plan, PlanRow, RefinePlan, needed_promise, needed_units, plan_mean
+from dpmanifold.stats.mean_plan import Plan, PlanRow, RefinePlan, plan_mean, required_privacy, required_units
 from dpmanifold.stats.means import CLASS_MEANS, MEAN_QUERY, private_class_means, private_mean
 from dpmanifold.stats.median import MEDIAN_QUERY, private_median
 from dpmanifold.stats.outlook import Outlook, plan
@@ -64,8 +64,6 @@ __all__ = [
     "WithCovariate",
     "ask",
     "compare",
-    "needed_promise",
-    "needed_units",
     "plan",
     "plan_mean",
     "private_ball",
@@ -81,5 +79,7 @@ __all__ = [
     "private_two_sample_test",
     "private_variance",
     "private_variance_interval",
+    "required_privacy",
+    "required_units",
     "verify",
 ]

@@ -64,17 +64,17 @@ class Mean(Statistic):
         mechanism: Any = "auto",
         estimand: str | None = None,
         refine: bool = False,
-        shape: Any = None,
+        noise_shape: Any = None,
         project: bool = True,
-        shrink: str | None = "auto",
+        shrinkage: str | None = "auto",
     ) -> Program[UnitPoints]:
         """Choose, or refuse."""
-        if shape is not None:
+        if noise_shape is not None:
             return STATISTICS.get("shaped mean").prepared(
-                header, shape=shape, mechanism=mechanism, estimand=estimand or "frechet", refine=refine,
-                project=project, shrink=shrink,
+                header, noise_shape=noise_shape, mechanism=mechanism, estimand=estimand or "frechet", refine=refine,
+                project=project, shrinkage=shrinkage,
             )  # fmt: skip
-        return MeanProgram(header, Wanted(mechanism, estimand), refine, project, shrink)
+        return MeanProgram(header, Wanted(mechanism, estimand), refine, project, shrinkage)
 
     def comparison(
         self,
@@ -83,19 +83,20 @@ class Mean(Statistic):
         mechanism: Any = "auto",
         estimand: str | None = None,
         refine: bool = False,
-        shape: Any = None,
+        noise_shape: Any = None,
         project: bool = True,
-        shrink: str | None = "auto",
+        shrinkage: str | None = "auto",
         everything: bool = False,
         fill: float | None = None,
     ) -> Plan | None:
         """Return every mechanism with its error; of one by name, None: its draws are listed."""
         if mechanism != "auto":
             return None
-        checked_shrink(shrink)  # which changes neither the mechanisms nor their noise
+        checked_shrink(shrinkage)  # which changes neither the mechanisms nor their noise
         return plan_mean(
             header.n, header.ball, header.privacy, estimand=estimand, everything=everything, refine=refine,
-            shape=shape, fill=SMALL_FILL if fill is None else fill, arithmetic=header.arithmetic, project=project,
+            noise_shape=noise_shape, fill=SMALL_FILL if fill is None else fill, arithmetic=header.arithmetic,
+            project=project,
         )  # fmt: skip
 
     # ---------------------------------------------------------------- for people
@@ -131,7 +132,7 @@ class Mean(Statistic):
             return []
         notes = release.notes_on_the_ball()
         if UNSHAPED in release.details:
-            notes.append("no shape was used: public numbers say that it could not help (dpm plan --shape)")
+            notes.append("no shape was used: public numbers say that it could not help (dpm plan --noise-shape)")
         if release.shrinkage:
             notes.append("the draw was moved towards the public centre, where the error can only fall; it is in raw")
         if release.is_swamped:
@@ -163,7 +164,7 @@ class MeanProgram(Program[UnitPoints]):
         wanted: Wanted,
         refine: bool = False,
         project: bool = True,
-        shrink: str | None = "auto",
+        shrinkage: str | None = "auto",
         share: Promise | None = None,
         details: dict[str, float] | None = None,
     ) -> None:
@@ -171,7 +172,7 @@ class MeanProgram(Program[UnitPoints]):
         self._stands_in = checked_flag(refine, "refine") and aims_at_frechet(wanted.mechanism, wanted.estimand)
         self.header = header
         self._wanted = wanted = Wanted(wanted.mechanism) if self._stands_in else wanted
-        self._project, self._shrink = checked_flag(project, "project"), checked_shrink(shrink)
+        self._project, self._shrink = checked_flag(project, "project"), checked_shrink(shrinkage)
         self._refinement = Refinement(header, share or header.privacy, refine, wanted)
         self._details = {**(details or {}), **self._refinement.details}
         self.chosen = self._suiting(choose_for(header, wanted.mechanism, self._refinement.rest, wanted.estimand))
@@ -234,7 +235,7 @@ def draw_mean(
     project: bool = True,
     steps: tuple[Release, ...] = (),
     details: dict[str, float] | None = None,
-    shrink: str | None = None,
+    shrinkage: str | None = None,
     states_gap: bool = False,
 ) -> Drawing[Release]:
     """Draw a mean in the frame of the header's ball, and move it back.
@@ -244,7 +245,7 @@ def draw_mean(
     units : the units' points in that frame
     header : what it is about; its promise is the total, the calibration's the step's share
     chosen : the mechanism
-    project, shrink : as in :func:`private_mean`
+    project, shrinkage : as in :func:`private_mean`
     steps, details : what the release states besides
     states_gap : whether it stands for the Fréchet mean and states how far the two can be apart
     """
@@ -257,7 +258,7 @@ def draw_mean(
         value, project = with_fallback(lambda: _baseline_value(ball, point), lambda: ball.center), False
     else:
         value = with_fallback(lambda: placed(ball, point, project), lambda: ball.center)
-    rule = _decided_shrinkage(header, chosen, project, shrink)
+    rule = _decided_shrinkage(header, chosen, project, shrinkage)
     raw = None
     if rule is not None:
         raw = with_fallback(lambda: placed(ball, point, False), lambda: ball.center)
@@ -282,12 +283,12 @@ def draw_mean(
     return (yield from step_of(release))
 
 
-def _decided_shrinkage(header: Header, chosen: Chosen, project: bool, shrink: str | None) -> Shrinkage | None:
+def _decided_shrinkage(header: Header, chosen: Chosen, project: bool, shrinkage: str | None) -> Shrinkage | None:
     """Return how a draw is moved towards the centre; with "auto" a decision."""
     mechanism, calibration, _ = chosen
     ball, scale = header.ball, calibration.scale
-    if shrink != "auto" or not can_shrink(ball, mechanism):
-        return shrinkage_of(ball, mechanism, scale, project, shrink)
+    if shrinkage != "auto" or not can_shrink(ball, mechanism):
+        return shrinkage_of(ball, mechanism, scale, project, shrinkage)
     best = shrinkage_of(ball, mechanism, scale, project)
     name = header.decide(
         "shrinkage", lambda: best.name if best else "none", admissible_shrinkage(ball.space.dim, ball.radius, scale)
@@ -301,12 +302,12 @@ def can_shrink(ball: Ball, mechanism: Mechanism) -> bool:
 
 
 def shrinkage_of(
-    ball: Ball, mechanism: Mechanism, scale: float, project: bool, shrink: str | None = "auto"
+    ball: Ball, mechanism: Mechanism, scale: float, project: bool, shrinkage: str | None = "auto"
 ) -> Shrinkage | None:
     """Return how a draw by this mechanism may be moved towards the centre, from public numbers; None if it may not."""
-    if shrink is None or not can_shrink(ball, mechanism):
+    if shrinkage is None or not can_shrink(ball, mechanism):
         return None
-    if shrink == JAMES_STEIN:
+    if shrinkage == JAMES_STEIN:
         return Shrinkage(JAMES_STEIN, ball.space.dim, ball.radius, scale) if ball.space.dim >= 3 else None
     return best_shrinkage(ball.space.dim, ball.radius, scale, project)
 
@@ -318,18 +319,18 @@ def shrunken(rule: Shrinkage, ball: Ball, raw: Array, project: bool) -> Array:
     )
 
 
-def checked_shrink(shrink: object) -> str | None:
+def checked_shrink(shrinkage: object) -> str | None:
     """Return how to move draws towards the centre, or say what may be asked for."""
-    if shrink is None or (isinstance(shrink, str) and shrink in ("auto", JAMES_STEIN)):
-        return shrink
-    raise InvalidArgumentError(f'`shrink` must be "auto", "{JAMES_STEIN}" or None, got {shown(shrink)}.')
+    if shrinkage is None or (isinstance(shrinkage, str) and shrinkage in ("auto", JAMES_STEIN)):
+        return shrinkage
+    raise InvalidArgumentError(f'`shrinkage` must be "auto", "{JAMES_STEIN}" or None, got {shown(shrinkage)}.')
 
 
-def _refuse_shrinkage(shrink: str | None, chosen: Chosen, ball: Ball) -> None:
+def _refuse_shrinkage(shrinkage: str | None, chosen: Chosen, ball: Ball) -> None:
     """Refuse to be asked by name for what is not proven there."""
-    if shrink == JAMES_STEIN and shrinkage_of(ball, chosen[0], chosen[1].scale, True, shrink) is None:
+    if shrinkage == JAMES_STEIN and shrinkage_of(ball, chosen[0], chosen[1].scale, True, shrinkage) is None:
         raise InvalidArgumentError(
-            f'shrink="{JAMES_STEIN}" is for normal noise on flat spaces of dimension 3 or more, got '
+            f'shrinkage="{JAMES_STEIN}" is for normal noise on flat spaces of dimension 3 or more, got '
             f'{chosen[0].name} on {ball.space!r}. Leave it at "auto".'
         )
 

@@ -109,7 +109,7 @@ class Plan:
     estimand : which mean: "frechet", "tangent" or "extrinsic"
     best : the mechanism "auto" takes
     refined : what `refine=True` would do, if that was asked for
-    shaped : what `shape=` would do, if one was given
+    shaped : what `noise_shape=` would do, if one was given
     verdict : the plan in one sentence
     """
 
@@ -178,7 +178,7 @@ class Plan:
         return table_text(self.table()) + "\n".join(self.sentences())
 
     def sentences(self) -> list[str]:
-        """Return the plan in words: verdict, what `refine=True` and `shape=` would do, cautions about the promise."""
+        """Return verdict, what `refine=True` and `noise_shape=` would do, and cautions about the promise, in words."""
         more = [found.verdict for found in (self.refined, self.shaped) if found is not None]
         return [self.verdict, *more, *(f"Caution: {text}" for text in cautions(self.privacy, self.n))]
 
@@ -238,7 +238,7 @@ def plan_mean(
     estimand: str | None = None,
     everything: bool = False,
     refine: bool = False,
-    shape: Any = None,
+    noise_shape: Any = None,
     fill: float = SMALL_FILL,
     arithmetic: str = "auto",
     project: bool = True,
@@ -254,7 +254,7 @@ def plan_mean(
     everything : include mechanisms that "auto" leaves out: exact calibration, which may take seconds, and the papers'
         extrinsic baselines, whose error is in stored numbers and not a distance
     refine : also forecast what `refine=True` would do (theory section 8)
-    shape : also forecast what this shape would do, as in :func:`private_mean` (theory: shaped noise)
+    noise_shape : also forecast what this shape would do, as in :func:`private_mean` (theory: shaped noise)
     fill : for that forecast, the share of the radius within which the data are assumed to lie about their mean
     arithmetic : as in :func:`private_mean`; with "exact", mechanisms that cannot be drawn so are among the refused
     project : as in :func:`private_mean`; a draw that is moved into the ball is never off by more than its diameter
@@ -309,7 +309,7 @@ def plan_mean(
     rows = [row for _, row in sorted(found_rows, key=lambda pair: pair[0])]
     fill = fraction(fill, "fill")
     refined = _refined(n, ball, privacy, Wanted("auto", estimand), fill) if refine and rows else None
-    shaped = None if shape is None else plan_shape(ball, n, privacy, shape, estimand, fill)
+    shaped = None if noise_shape is None else plan_shape(ball, n, privacy, noise_shape, estimand, fill)
     return Plan(n, ball, privacy, tuple(rows), refused, estimand, refined, shaped)
 
 
@@ -322,7 +322,7 @@ def _refined(n: int, ball: Ball, privacy: Promise, wanted: Wanted, fill: float) 
     return RefinePlan(None, fill, found[0], found[1], filled[1], plain)
 
 
-def needed_units(error: float, ball: Ball, privacy: Promise, *, estimand: str | None = None) -> int:
+def required_units(error: float, ball: Ball, privacy: Promise, *, estimand: str | None = None) -> int:
     """Return the smallest number of units for which the expected noise error is at most `error`.
 
     Parameters
@@ -335,7 +335,7 @@ def needed_units(error: float, ball: Ball, privacy: Promise, *, estimand: str | 
     Examples
     --------
     >>> from dpmanifold.manifolds import Euclidean
-    >>> needed_units(0.01, Ball(Euclidean(1), [0.0], 1.0), PureDP(1.0))
+    >>> required_units(0.01, Ball(Euclidean(1), [0.0], 1.0), PureDP(1.0))
     200
     """
     error = positive_float(error, "error")
@@ -362,7 +362,7 @@ def needed_units(error: float, ball: Ball, privacy: Promise, *, estimand: str | 
     return high
 
 
-def needed_promise(
+def required_privacy(
     error: float,
     n: int,
     ball: Ball,
@@ -385,7 +385,7 @@ def needed_promise(
     Examples
     --------
     >>> from dpmanifold.manifolds import Euclidean
-    >>> round(needed_promise(0.01, 200, Ball(Euclidean(1), [0.0], 1.0), PureDP).epsilon, 3)
+    >>> round(required_privacy(0.01, 200, Ball(Euclidean(1), [0.0], 1.0), PureDP).epsilon, 3)
     1.0
     """
     error = positive_float(error, "error")

@@ -32,7 +32,7 @@ from dpmanifold.stats.shaping import PRIVATE
 from dpmanifold.stats.shrinkage import JAMES_STEIN
 
 
-def refuse_own_records(shape: Any, X: object) -> None:
+def refuse_own_records(noise_shape: Any, X: object) -> None:
     """Refuse a shape that is made of the records to be released: it would be written down as it is.
 
     An array that shares memory with the records, or equals them, is refused. What is computed from them cannot be told
@@ -45,15 +45,15 @@ def refuse_own_records(shape: Any, X: object) -> None:
     >>> refuse_own_records(X[:3], X)
     Traceback (most recent call last):
     ...
-    dpmanifold.errors.InvalidArgumentError: shape must be public, got the records themselves...
+    dpmanifold.errors.InvalidArgumentError: noise_shape must be public, got the records themselves...
     """
-    if shape is None or isinstance(shape, str):
+    if noise_shape is None or isinstance(noise_shape, str):
         return
     own = [part for part in _parts(X) if part.size]
-    if shape is X or any(_same(one, other) for one in _parts(shape) for other in own):
+    if noise_shape is X or any(_same(one, other) for one in _parts(noise_shape) for other in own):
         raise InvalidArgumentError(
-            "`shape` must be public, got the records themselves: their spread would be written into the release. Give "
-            'other records, which may be shown, or `shape="private"`.'
+            "`noise_shape` must be public, got the records themselves: their spread would be written into the release. "
+            'Give other records, which may be shown, or `noise_shape="private"`.'
         )
 
 
@@ -79,8 +79,8 @@ def private_mean(
     confirm: bool = False,
     project: bool = True,
     refine: bool = False,
-    shape: Any = None,
-    shrink: str | None = "auto",
+    noise_shape: Any = None,
+    shrinkage: str | None = "auto",
     arithmetic: str = "auto",
     budget: Budget | Account | None = None,
     key: str | None = None,
@@ -109,16 +109,17 @@ def private_mean(
     project : move the draw into the ball, which costs nothing and never hurts
     refine : spend a tenth (pure promises) or a fifth (others) on a smaller ball first, unless public numbers say that
         this cannot help (theory section 8); `plan_mean(..., refine=True)` says what to expect
-    shape : how the data are expected to spread about the ball's centre: public records, in any form that X may have as
-        arrays; a matrix (d, d) of second moments in coordinates there; or "private", which spends three tenths on the
-        shape and on radii. Records are taken about the ball's centre, not about their own mean, and few of them are
-        believed less, which a matrix made of them is not. Noise then has that shape, which is less of it in all if the
-        data have it too, and the radius is found privately in its norm (theory: shaped noise). For flat spaces and
-        tangent means; `plan_mean(..., shape=...)` says what to expect
-    shrink : "auto" moves the draw towards the ball's centre where its mean squared error falls by that wherever in the
-        ball the mean lies (Gaussian noise on flat spaces, few units; computed, theory section 8), and keeps the draw in
-        `raw`; "james-stein" always does, by that rule, whose mean squared error is below that of the draw itself for
-        every mean, though not below that of the draw moved into the ball, and is refused with a shape; None never does
+    noise_shape : how the data are expected to spread about the ball's centre: public records, in any form that X may
+        have as arrays; a matrix (d, d) of second moments in coordinates there; or "private", which spends three tenths
+        on the shape and on radii. Records are taken about the ball's centre, not about their own mean, and few of them
+        are believed less, which a matrix made of them is not. Noise then has that shape, which is less of it in all if
+        the data have it too, and the radius is found privately in its norm (theory: shaped noise). For flat spaces and
+        tangent means; `plan_mean(..., noise_shape=...)` says what to expect
+    shrinkage : "auto" moves the draw towards the ball's centre where its mean squared error falls by that wherever in
+        the ball the mean lies (Gaussian noise on flat spaces, few units; computed, theory section 8), and keeps the
+        draw in `raw`; "james-stein" always does, by that rule, whose mean squared error is below that of the draw
+        itself for every mean, though not below that of the draw moved into the ball, and is refused with a shape; None
+        never does
     arithmetic : "auto" draws ideal noise and rounds it to a public grid, so that no bit of it tells more than the
         promise allows (theory: exact noise), wherever the mechanism offers that; seeded simulations draw doubles of the
         same law, which is faster. "exact" insists, "float" draws doubles
@@ -141,10 +142,15 @@ def private_mean(
     >>> release.mechanism, round(release.noise_error(), 4)
     ('wrapped-gaussian', 0.0128)
     """
-    refuse_own_records(shape, X)
+    refuse_own_records(noise_shape, X)
     terms = Terms(units, invalid, curator, confirm, arithmetic, budget, key, rng)
     question = MEAN_QUERY.asked(
-        mechanism=mechanism, estimand=estimand, refine=refine, shape=shape, project=project, shrink=shrink
+        mechanism=mechanism,
+        estimand=estimand,
+        refine=refine,
+        noise_shape=noise_shape,
+        project=project,
+        shrinkage=shrinkage,
     )
     return ask(question, Units(X), ball, privacy, terms).release
 
@@ -164,8 +170,8 @@ def private_class_means(
     confirm: bool = False,
     project: bool = True,
     refine: bool = False,
-    shape: Any = None,
-    shrink: str | None = "auto",
+    noise_shape: Any = None,
+    shrinkage: str | None = "auto",
     arithmetic: str = "auto",
     budget: Budget | Account | None = None,
     key: str | None = None,
@@ -197,9 +203,14 @@ def private_class_means(
     (['a', 'b'], 20, PureDP(epsilon=1.0))
     """
     terms = Terms(units, invalid, curator, confirm, arithmetic, budget, key, rng)
-    refuse_own_records(shape, X)
+    refuse_own_records(noise_shape, X)
     question = CLASS_MEANS.asked(
-        mechanism=mechanism, estimand=estimand, refine=refine, shape=shape, project=project, shrink=shrink
+        mechanism=mechanism,
+        estimand=estimand,
+        refine=refine,
+        noise_shape=noise_shape,
+        project=project,
+        shrinkage=shrinkage,
     )
     sample = SpanningGroups(X, labels, classes)
     releases = ask(question, sample, ball, privacy, terms).releases
@@ -212,7 +223,7 @@ class ClassMeansProgram(Parallel):
     Parameters
     ----------
     header : what all classes are about
-    classes, mechanism, estimand, refine, shape, project, shrink : as in :func:`private_class_means`
+    classes, mechanism, estimand, refine, noise_shape, project, shrinkageage : as in :func:`private_class_means`
     counts : how many units each class has
     touched : in how many classes a unit has records, at most
     """
@@ -227,9 +238,9 @@ class ClassMeansProgram(Parallel):
         mechanism: str | Mechanism = "auto",
         estimand: str | None = None,
         refine: bool = False,
-        shape: Any = None,
+        noise_shape: Any = None,
         project: bool = True,
-        shrink: str | None = "auto",
+        shrinkage: str | None = "auto",
     ) -> None:
         possible = 1 <= min(counts) <= max(counts) <= header.n <= sum(counts) <= touched * header.n
         if not (possible and 1 <= touched <= len(counts)):
@@ -237,12 +248,14 @@ class ClassMeansProgram(Parallel):
         self.header, self.groups, self.touched = header, len(counts), touched
         share = header.privacy if touched == 1 else divide(header.privacy, touched)[0]
         plan, estimand = (
-            (MeanProgram, estimand) if shape is None else (partial(plan_shaped, shape=shape), estimand or "frechet")
+            (MeanProgram, estimand)
+            if noise_shape is None
+            else (partial(plan_shaped, noise_shape=noise_shape), estimand or "frechet")
         )
         self._means: dict[int, Program[UnitPoints]] = {
             group: plan(
                 header.about(group, counts[group]), Wanted(mechanism, estimand), refine=refine, project=project,
-                shrink=shrink, share=share,
+                shrinkage=shrinkage, share=share,
             )
             for group in header.decisions.groups(len(counts))
         }  # fmt: skip
@@ -257,12 +270,12 @@ class ClassMeansProgram(Parallel):
 
 
 SHAPE = Option(
-    "shape", "shape", "Shape of the noise",
+    "noise_shape", "shape", "Shape of the noise",
     "Noise shaped like the data: private spends three tenths on shape and radii. For flat spaces and tangent means.",
     (None, PRIVATE),
 )  # fmt: skip
 SHRINK = Option(
-    "shrink", "choice", "Shrinkage",
+    "shrinkage", "choice", "Shrinkage",
     "Move the draw towards the center, the draw itself being kept as raw: auto (where that can only help), "
     "james-stein (normal noise on flat spaces, three dimensions or more) or none.",
     ("auto", JAMES_STEIN, None),

@@ -268,8 +268,8 @@ def private_regression(
         range; a column with empty cells is refused
     covariate_range : (low, high), the range of the covariate: public knowledge. A range twice as wide as the
         covariates costs twice the noise on the slope, and where they are private with some hundred units all that could
-        be said of it (`can_tell`). Where more than half of the covariates lie outside, the question is refused unless
-        it is confirmed. None for the one that X is registered with
+        be said of it (`is_identifiable`). Where more than half of the covariates lie outside, the question is refused
+        unless it is confirmed. None for the one that X is registered with
     covariate_public : the covariates are public, as are how many records a unit has: neighbours then have the same
         ones, and how they are spread is known exactly. Of registered data as it was registered, or it is refused
     level : the confidence of the bands, in (0, 1)

@@ -84,11 +84,11 @@ class Question(Generic[P]):
         # The Fréchet mean is meant if none is named, unless a mechanism is that has another one.
         if "estimand" in self.meant and options.get("estimand") == FRECHET and _finds_frechet(options):
             options["estimand"] = None
-        about, shape = options.get("about"), options.get("shape")
+        about, shape = options.get("about"), options.get("noise_shape")
         if "about" in self.meant and about is not None and not isinstance(about, Release):
             options["about"] = ball.space.as_points(about, "about", batch=False)
-        if "shape" in self.meant and shape is not None and not isinstance(shape, str):
-            options["shape"] = checked_shape(shape, ball)
+        if "noise_shape" in self.meant and shape is not None and not isinstance(shape, str):
+            options["noise_shape"] = checked_shape(shape, ball)
         return options
 
     def stated(self, ball: Ball) -> dict[str, Any]:

@@ -56,15 +56,15 @@ class ShapedMean(Statistic):
         self,
         header: Header,
         *,
-        shape: Any = PRIVATE,
+        noise_shape: Any = PRIVATE,
         mechanism: Any = "auto",
         estimand: str | None = None,
         refine: bool = False,
         project: bool = True,
-        shrink: str | None = "auto",
+        shrinkage: str | None = "auto",
     ) -> Program[UnitPoints]:
         """Choose, or refuse; where public numbers say that a shape cannot help, plan the plain mean."""
-        return plan_shaped(header, Wanted(mechanism, estimand), shape, refine, project, shrink)
+        return plan_shaped(header, Wanted(mechanism, estimand), noise_shape, refine, project, shrinkage)
 
     def setting(self, release: Release) -> tuple[Shape, Ball]:
         """Return the norm that it was drawn in, and the ball there: from what the release and its steps state."""
@@ -170,7 +170,7 @@ def shape_of(release: Release) -> Shape:
 
 def public_shape(release: Release) -> FloatArray | None:
     """Return the public second moments that a mean was asked with; None where they were released first."""
-    asked = None if release.request is None else release.request.options.get("shape")
+    asked = None if release.request is None else release.request.options.get("noise_shape")
     return None if asked is None or isinstance(asked, str) else np.asarray(asked)
 
 
@@ -180,28 +180,28 @@ def public_shape(release: Release) -> FloatArray | None:
 def plan_shaped(
     header: Header,
     wanted: Wanted,
-    shape: Any,
+    noise_shape: Any,
     refine: bool = False,
     project: bool = True,
-    shrink: str | None = "auto",
+    shrinkage: str | None = "auto",
     share: Promise | None = None,
 ) -> Program[UnitPoints]:
     """Return the plan of a shaped mean; that of the plain one where a shape cannot help; or refuse."""
     total = share or header.privacy
-    if checked_shrink(shrink) == JAMES_STEIN:
+    if checked_shrink(shrinkage) == JAMES_STEIN:
         raise InvalidArgumentError(
-            f'shrink="{JAMES_STEIN}" is for noise that is the same in all directions, and with a shape it is not: a '
-            'shaped mean is never moved towards the centre. Leave shrink at "auto", or leave shape out.'
+            f'shrinkage="{JAMES_STEIN}" is for noise that is the same in all directions, and with a shape it is not: a '
+            'shaped mean is never moved towards the centre. Leave shrinkage at "auto", or leave noise_shape out.'
         )
-    asked = checked(shape, header.ball, wanted, checked_flag(refine, "refine"), total)
+    asked = checked(noise_shape, header.ball, wanted, checked_flag(refine, "refine"), total)
     shaping = Shaping(header.ball, header.n, total, asked)
     used = header.decide(
-        "shape", lambda: "used" if shaping.skipped is None else "skipped", {"used", "skipped"}.__contains__
+        "noise_shape", lambda: "used" if shaping.skipped is None else "skipped", {"used", "skipped"}.__contains__
     )
     if used == "used":
         return ShapedProgram(header, shaping, project)
     plain = wanted if header.ball.space.is_flat else Wanted("auto", "tangent")
-    return MeanProgram(header, plain, False, project, shrink, share, {UNSHAPED: 1.0})
+    return MeanProgram(header, plain, False, project, shrinkage, share, {UNSHAPED: 1.0})
 
 
 class ShapedProgram(Program[UnitPoints]):

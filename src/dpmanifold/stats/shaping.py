@@ -145,7 +145,7 @@ class Asked(NamedTuple):
         return PRIVATE_SHARES if self.matrix is None else PUBLIC_SHARES
 
 
-def checked(shape: Any, ball: Ball, wanted: Wanted, refine: bool, privacy: Promise) -> Asked:
+def checked(noise_shape: Any, ball: Ball, wanted: Wanted, refine: bool, privacy: Promise) -> Asked:
     """Return what was asked for, or say why it cannot be: from public numbers, before anything is spent."""
     require_ball(ball)
     if ball.radius > _LARGEST_RADIUS:
@@ -155,13 +155,13 @@ def checked(shape: Any, ball: Ball, wanted: Wanted, refine: bool, privacy: Promi
         )
     if wanted.estimand == "extrinsic":
         raise InvalidArgumentError(
-            "`shape` is for averages of coordinates at the ball's centre, and an extrinsic mean is none. Ask for "
-            'estimand="tangent", or leave shape out.'
+            "`noise_shape` is for averages of coordinates at the ball's centre, and an extrinsic mean is none. Ask for "
+            'estimand="tangent", or leave noise_shape out.'
         )
     if wanted.estimand == "frechet" and not ball.space.is_flat:
         raise InvalidArgumentError(
-            f"`shape` is for averages of coordinates at the ball's centre, and the Fréchet mean on {ball.space!r}, "
-            'which is curved, is none. Ask for `estimand="tangent"`, or leave shape out.'
+            f"`noise_shape` is for averages of coordinates at the ball's centre, and the Fréchet mean on "
+            f'{ball.space!r}, which is curved, is none. Ask for `estimand="tangent"`, or leave noise_shape out.'
         )
     if refine:
         raise InvalidArgumentError(
@@ -173,14 +173,16 @@ def checked(shape: Any, ball: Ball, wanted: Wanted, refine: bool, privacy: Promi
         raise InvalidArgumentError(
             f"`mechanism` must be one of {', '.join(able)} with a shape, got {shown(wanted.mechanism)}."
         )
-    if isinstance(shape, str) and shape != PRIVATE:
-        raise InvalidArgumentError(f'`shape` must be "private", a covariance or public records, got {shown(shape)}.')
-    if isinstance(shape, str) and isinstance(privacy, PureDP):
-        raise PromiseError(
-            f'shape="private" cannot keep {privacy!r}: joint moments need Gaussian noise. Give a public shape, or ask '
-            "for GDP, ZCDP or ApproxDP."
+    if isinstance(noise_shape, str) and noise_shape != PRIVATE:
+        raise InvalidArgumentError(
+            f'`noise_shape` must be "private", a covariance or public records, got {shown(noise_shape)}.'
         )
-    return Asked(None if isinstance(shape, str) else checked_shape(shape, ball), str(wanted.mechanism))
+    if isinstance(noise_shape, str) and isinstance(privacy, PureDP):
+        raise PromiseError(
+            f'noise_shape="private" cannot keep {privacy!r}: joint moments need Gaussian noise. Give a public shape, '
+            "or ask for GDP, ZCDP or ApproxDP."
+        )
+    return Asked(None if isinstance(noise_shape, str) else checked_shape(noise_shape, ball), str(wanted.mechanism))
 
 
 class Shaping:
@@ -291,7 +293,7 @@ class Shaping:
 
 @dataclass(frozen=True)
 class ShapePlan:
-    """What `shape=` would do. Public: no data was touched.
+    """What `noise_shape=` would do. Public: no data was touched.
 
     Attributes
     ----------
@@ -318,7 +320,7 @@ class ShapePlan:
     def verdict(self) -> Message:
         """Say in words whether to give the shape."""
         if self.skipped is not None:
-            return Message(f"`shape` would be skipped, at no cost: {self.skipped}.")
+            return Message(f"`noise_shape` would be skipped, at no cost: {self.skipped}.")
         gain, loss = self.error / self.plain, self.filled / self.plain
         if self.private:
             whose = (
@@ -328,14 +330,14 @@ class ShapePlan:
             whose = "if the data have that shape"
         caution = f" Caution: {NOBODY_VARIES.format(self.missing)}." if self.missing else ""
         return Message(
-            f"`shape`: about {self.error:.3g} ({gain:.2f} times) {whose}; at most {self.filled:.3g} ({loss:.2f} times) "
-            f"and clipping if not.{caution}"
+            f"`noise_shape`: about {self.error:.3g} ({gain:.2f} times) {whose}; at most {self.filled:.3g} ({loss:.2f} "
+            f"times) and clipping if not.{caution}"
         )
 
 
-def plan_shape(ball: Ball, n: int, privacy: Promise, shape: Any, estimand: str, fill: float) -> ShapePlan:
+def plan_shape(ball: Ball, n: int, privacy: Promise, noise_shape: Any, estimand: str, fill: float) -> ShapePlan:
     """Return what a shape would do, or refuse as the release would."""
-    asked = checked(shape, ball, Wanted("auto", estimand), False, privacy)
+    asked = checked(noise_shape, ball, Wanted("auto", estimand), False, privacy)
     made = Shaping(ball, n, privacy, asked)
     if made.skipped is not None:
         return ShapePlan(asked.matrix is None, made.skipped, made.plain, made.plain, made.plain, fill)

@@ -57,7 +57,7 @@ class Refused(ServiceError):
 class NoPromise(ServiceError):
     """A promise that cannot be kept or converted, in the library's own words."""
 
-    status, kind = 400, "promise"
+    status, kind = 400, "guarantee"
 
 
 @contextlib.contextmanager

@@ -63,7 +63,7 @@ DOCUMENT = "/openapi.json"
 _SCHEME = "bearer "
 _READERS: dict[str | None, Callable[[Any, str], Any]] = {
     reference("Question")["$ref"]: lambda record, _: Question.from_dict(record),
-    reference("Promise")["$ref"]: promise_from_json,
+    reference("PrivacyGuarantee")["$ref"]: promise_from_json,
 }
 
 
@@ -190,14 +190,14 @@ _QUERIES = "; ".join(f"{query.name} ({', '.join(query.defaults) or 'no options'}
 _QUESTION = record(
     {
         "statistic": text(100, description="A query, or a statistic of another distribution that is installed."),
-        "privacy": reference("Promise"),
+        "privacy": reference("PrivacyGuarantee"),
     },
     {
         "options": {"type": "object", "description": f"What differs from the defaults, by query: {_QUERIES}."},
         "ball": {"type": ["object", "null"]},
     },
 )
-SCHEMAS: dict[str, Schema] = {**schemas_of(VIEWS), "Promise": _PROMISE, "Question": _QUESTION}
+SCHEMAS: dict[str, Schema] = {**schemas_of(VIEWS), "PrivacyGuarantee": _PROMISE, "Question": _QUESTION}
 _ANYTHING: Schema = {"type": "object"}
 _ASKED = {"dataset": text(300), "question": reference("Question")}
 _COUNT = {"type": "integer", "minimum": 1, "maximum": 1000}
@@ -315,7 +315,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
              "All populations.", OVERSEERS, list_of("populations", PopulationView)),
     Endpoint("POST", "/populations", Desk.make_population, "make_population",
              "A new population and its cap.", (STEWARD,), _view(PopulationView), status=201, plans=True,
-             body=record({"name": text(200), "cap": reference("Promise"), "unit": text(200)})),
+             body=record({"name": text(200), "cap": reference("PrivacyGuarantee"), "unit": text(200)})),
     Endpoint("GET", "/populations/{name}", Desk.population, "get_population",
              "One population.", OVERSEERS, _view(PopulationView)),
     Endpoint("POST", "/populations/{name}/resume", Desk.resume, "resume",
@@ -323,10 +323,10 @@ ENDPOINTS: tuple[Endpoint, ...] = (
              body=record({"reason": text(200)}), plans=True),
     Endpoint("POST", "/populations/{name}/cap", Desk.raise_cap, "raise_cap",
              "Raise a cap; the reason stays for good.", (STEWARD,), _view(PopulationView),
-             body=record({"cap": reference("Promise"), "reason": text()}), plans=True),
+             body=record({"cap": reference("PrivacyGuarantee"), "reason": text()}), plans=True),
     Endpoint("POST", "/populations/{name}/grants", Desk.grant, "grant",
              "How much an analyst may spend in all.", (STEWARD,), _view(PopulationView), plans=True,
-             body=record({"account": text(100), "promise": reference("Promise"), "reason": text()})),
+             body=record({"account": text(100), "privacy": reference("PrivacyGuarantee"), "reason": text()})),
     Endpoint("GET", "/registrations", Desk.registrations, "list_registrations",
              "What was asked to be registered.", (STEWARD,), list_of("registrations", RegistrationView)),
     Endpoint("POST", "/registrations", Desk.register, "register",

@@ -134,10 +134,13 @@ def _needed(
     wanted, problem = tried(lambda: at.needed(one.ref, question, number_in({"error": typed.error}, "error")))
     if wanted is None:
         return {**asked, "needed_problem": problem.text if problem else ""}
-    amounts = map(str, promise_from_json(wanted["needed_promise"]).stated.values())
+    amounts = map(str, promise_from_json(wanted["required_privacy"]).stated.values())
     kept = [entry for entry in typed.fields if entry[0] not in ("amount", "delta")]
     where = address(f"/plan/{one.ref}", [*kept, *zip(("amount", "delta"), amounts, strict=False)])
-    return {**asked, "needed": {"promise": wanted["needed_promise"], "units": wanted["needed_units"], "address": where}}
+    return {
+        **asked,
+        "needed": {"privacy": wanted["required_privacy"], "units": wanted["required_units"], "address": where},
+    }
 
 
 def _curve_address(path: str, typed: Typed) -> str:

@@ -33,7 +33,7 @@ _FIELDS = {
     "columns": "Columns", "array": "Array", "order": "Order of entries", "coordinates": "Coordinates", "size": "Size",
     "center": "Centre", "units": "Column of ids", "labels": "Column of classes", "classes": "The classes",
     "space": "Space", "radius": "Radius", "source": "Why this ball", "covariate": "Column of a covariate",
-    "refine": "Look for a smaller ball first", "shape": "Shape of the noise", "estimand": "Which mean",
+    "refine": "Look for a smaller ball first", "noise_shape": "Shape of the noise", "estimand": "Which mean",
     "path": "File", "paths": "File", "confirm": "the last box",
 }  # fmt: skip
 _DIGITS = 3
