@@ -106,11 +106,11 @@ class Decisions:
     def about(self, group: int | None) -> dict[str, str]:
         """Return those that a release of one of several groups rests on."""
         ours = _of_group(group, "")
-        return {name: one for name, one in self.made.items() if name.startswith(ours) or not name.startswith("group ")}
+        return {name: one for name, one in self.made.items() if name.startswith(ours) or not name.startswith("group_")}
 
 
 def _of_group(group: int | None, name: str) -> str:
-    return name if group is None else f"group {group + 1}: {name}"
+    return name if group is None else f"group_{group + 1}_{name}"
 
 
 @dataclass(frozen=True)

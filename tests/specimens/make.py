@@ -58,6 +58,7 @@ SPECIMENS = {
     "mean-shaped": asked(dpm.private_mean, "spd", GDP, noise_shape=np.diag([2e-2, 2e-3, 2e-4])),
     "mean-tangent": asked(dpm.private_mean, "sphere", APPROX, estimand="tangent"),
     "mean-extrinsic": asked(dpm.private_mean, "shapes", ZCDP, estimand="extrinsic"),
+    "mean-of-class": lambda: asked(dpm.private_class_means, "sphere", GDP, LABELS, classes=["a", "b", "c"])()["b"],
     "median": lambda: dpm.private_median(records("spd", 4000), BALLS["spd"], GDP, **EACH),
     "variance": asked(dpm.private_variance, "hyperbolic", PURE),
     "variance-about": mean_of_variance,
@@ -71,6 +72,9 @@ SPECIMENS = {
     "lda": asked(dpm.private_lda, "spd", GDP, LABELS, classes=["a", "b", "c"]),
     "pga": asked(dpm.private_pga, "spd", GDP),
     "regression": asked(dpm.private_regression, "spd", GDP, AGE, covariate_range=(20.0, 80.0)),
+    "regression-public": asked(
+        dpm.private_regression, "spd", GDP, AGE, covariate_range=(20.0, 80.0), covariate_public=True
+    ),
     "joint-moments": asked(dpm.private_statistic, "spd", GDP, statistic="joint moments"),
 }
 """Every kind of result by the name of its file."""

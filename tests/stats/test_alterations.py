@@ -59,7 +59,7 @@ UNKNOWABLE = {
     "counts": "counts",
     "request/n": "counts",
     "covariate_range": "request",
-    "details/mean of the covariate to the power": "counts",
+    "details/covariate_moment": "counts",
     "level": "choices",
     "request/options/noise_shape": "request",
     "request/options/shrinkage": "request",
@@ -404,8 +404,8 @@ def listed_as(path):
     for entry in UNKNOWABLE:
         inside = "(/point|/number|/matrix|/vector|/ball/center|/array)?"
         ends = inside if entry in ("value", "raw", "request/options/about", "request/options/noise_shape") else ""
-        if entry.endswith("to the power"):  # for all that begin so
-            ends = " [^/]+"
+        if entry.endswith("covariate_moment"):  # for all that begin so
+            ends = r"_\d"
         if re.search(rf"(?<!sensitivity/)(^|(?<=/)){entry}{ends}$", named):
             return entry
     return None

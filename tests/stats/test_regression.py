@@ -192,10 +192,10 @@ def test_a_public_covariate_is_stated_and_known_exactly():
     public = dpm.private_regression(X, x, PLANE, dpm.GDP(1.0), **EACH, **YEARS, covariate_public=True)
     assert public.verify().ok
     assert (private.covariate_public, public.covariate_public) == (False, True)
-    assert np.isclose(public.release.details["mean of the covariate to the power 2"], ((x / 5 - 1) ** 2).mean())
+    assert np.isclose(public.release.details["covariate_moment_2"], ((x / 5 - 1) ** 2).mean())
     assert "covariates" in public.release.adjacency
     assert "covariates" not in private.release.adjacency
-    wrong = {**public.release.details, "mean of the covariate to the power 1": 0.9}
+    wrong = {**public.release.details, "covariate_moment_1": 0.9}
     assert not dpm.verify(replace(public.release, details=wrong)).ok
     assert not dpm.verify(replace(public.release, adjacency=private.release.adjacency)).ok
 

@@ -12,7 +12,7 @@ from dpmanifold._check import FloatArray, shown
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.release import Release
 
-MOMENTS = tuple(f"mean of the covariate to the power {power}" for power in range(1, 5))
+MOMENTS = tuple(f"covariate_moment_{power}" for power in range(1, 5))
 """What a release states where the covariate is public: the moments of what it is brought to, in [-1, 1]."""
 # Less variance than this, of at most 1, is taken for none: slopes could not be told.
 _LEAST_VARIANCE = 1e-3
