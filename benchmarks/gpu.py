@@ -42,7 +42,7 @@ from rich.table import Table  # noqa: E402
 
 from dpmanifold import EACH_RECORD, GDP, SPD, Ball, frechet, linalg, private_mean  # noqa: E402
 from dpmanifold.data import covariance_descriptors  # noqa: E402
-from dpmanifold.linalg.cards import passes as card_passes  # noqa: E402
+from dpmanifold.linalg.cards import cuda_passes as card_passes  # noqa: E402
 from dpmanifold.linalg.native import library  # noqa: E402
 
 # What fills about 7 GB of the card, as 10^8 matrices 3 x 3 do; a third of it where a mean takes several passes.

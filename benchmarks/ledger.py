@@ -38,16 +38,15 @@ from typing import Any
 import numpy as np
 import psycopg
 import psycopg.conninfo
-from dpmanifold.ledger.bodies import now, promise_to_body
 from rich.console import Console
 from rich.table import Table
 
 import dpmanifold as dpm
 from dpmanifold.ledger import Ledger
-from dpmanifold.ledger.entries import FIELDS, Entry
+from dpmanifold.ledger.entries import FIELDS, Entry, now, promise_to_body
 from dpmanifold.ledger.schema import found_by
-from dpmanifold.privacy.accounts import Order, random_key
 from dpmanifold.privacy.amounts import cost_of
+from dpmanifold.privacy.budget_accounts import Order, random_key
 
 CONSOLE = Console(width=110)
 CAP, SHARE = dpm.GDP("1000"), dpm.GDP("0.001")

@@ -18,7 +18,7 @@ import traceback
 from dpmanifold import GDP
 from dpmanifold.errors import BudgetError, ReleaseLostError
 from dpmanifold.ledger import Ledger
-from dpmanifold.privacy.accounts import Order
+from dpmanifold.privacy.budget_accounts import Order
 
 POPULATION = "cohort"
 

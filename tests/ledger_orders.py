@@ -1,7 +1,7 @@
 """Orders for tests that settle them by hand, and what became of them."""
 
 from dpmanifold import GDP
-from dpmanifold.privacy.accounts import Order
+from dpmanifold.privacy.budget_accounts import Order
 
 
 def order(key, promise=None, **request):

@@ -9,11 +9,11 @@ from sqlalchemy import update
 from starlette.routing import Route
 
 import dpmanifold as dpm
+from dpmanifold.codec import answer_to_bytes
 from dpmanifold.service import tables
 from dpmanifold.service.questions import Question
 from dpmanifold.service.web import app as web
 from dpmanifold.service.web.sessions import COOKIE
-from dpmanifold.stats.answers import answer_to_bytes
 from service_rooms import BALL, PEOPLE, desk_of, furnish, tensors
 
 HOST = "127.0.0.1:8000"

@@ -31,12 +31,12 @@ ROOT = pathlib.Path(dpmanifold.__file__).parent
 PACKAGES = ("data", "manifolds", "estimators")
 MODULES = [
     "ball", "_cells", "_check", "_ids", "_merged_ids", "cli/arguments", "cli/checking",
-    "cli/records", "cli/registered", "frechet/reading", "frechet/records",
-    "frechet/statistics", "frechet/points", "ledger/datasets", "ledger/fingerprints",
+    "cli/records", "cli/registered", "frechet/reading", "frechet/record_blocks",
+    "frechet/statistics", "frechet/unit_points", "ledger/datasets", "ledger/fingerprints",
     "ledger/population", "service/canonical", "service/kept", "service/registering",
     "service/staging", "sources", "stats/asking", "stats/by_class", "stats/comparison", "stats/content",
     "stats/curator", "stats/inputs", "stats/k_sample", "stats/lda", "stats/marks", "stats/means",
-    "stats/pair", "stats/registered", "stats/regression", "stats/samples", "stats/two_sample",
+    "stats/pair", "stats/registered_data", "stats/regression", "stats/samples", "stats/two_sample",
 ]  # fmt: skip
 RAISED = {
     name for name, item in vars(errors).items() if isinstance(item, type) and issubclass(item, errors.DPManifoldError)

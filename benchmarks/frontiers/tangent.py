@@ -14,7 +14,7 @@ import numpy as np
 
 from dpmanifold import EACH_RECORD, GDP, SPD, Ball, Hyperbolic, KendallShapes, Sphere, frechet, private_mean
 from dpmanifold.manifolds import Manifold
-from dpmanifold.mechanisms.estimands import TangentMeanGaussian
+from dpmanifold.mechanisms.estimands import TangentMean
 
 CASES = {
     "S^2": Ball(Sphere(2), Sphere(2).origin, 0.75),
@@ -77,7 +77,7 @@ def refined_rows(name: str, ball: Ball, n: int, runs: int) -> list[dict[str, Any
 def true_gap(X: np.ndarray, outer: Ball, inner: Ball) -> float:
     """The distance between the two means of the data clipped to a released ball."""
     points = frechet.unit_points(X, outer, units=None).in_ball(inner)
-    mechanism = TangentMeanGaussian()
+    mechanism = TangentMean("gaussian")
     tangent = mechanism.place(inner, mechanism.vector(inner, inner.frame.origin, points))
     return float(inner.frame.dist(tangent, points.mean()))
 

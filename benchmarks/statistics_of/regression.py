@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import dpmanifold as dpm
-from dpmanifold.features.geodesics import Geodesic, reflected
+from dpmanifold.features.regression_features import Geodesic, reflected
 
 N, MU = 1000, 1.0
 X_OF_BANDS = np.linspace(0.0, 10.0, 5)

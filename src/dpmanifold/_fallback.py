@@ -4,7 +4,7 @@ Behind the payment an exception is an output (theory section 8). A decomposition
 that is not finite are properties of the records, so each such map names the public value that stands in for its own, at
 the line where it may fail. Nothing else is caught: a time-out, a lack of memory or a fault of a program is no property
 of a number, and a release made in spite of it would be an answer about nothing at all. Those are losses
-(`stats/settling.py`).
+(`stats/payment.py`).
 """
 
 from __future__ import annotations

@@ -8,14 +8,25 @@ What the types do not allow is refused when it is read.
 from __future__ import annotations
 
 import dataclasses
+import json
 import types
 import typing
 from collections.abc import Mapping
 from typing import Any
 
 from dpmanifold.errors import InvalidDataError
-from dpmanifold.records import entries, flag, number, reading, refuse_wrong_answers, whole_number, words
-from dpmanifold.result import Result
+from dpmanifold.release import Release
+from dpmanifold.result import Result, result_from_dict
+from dpmanifold.serialization import (
+    entries,
+    flag,
+    number,
+    reading,
+    record_from_text,
+    refuse_wrong_answers,
+    whole_number,
+    words,
+)
 
 CLASSES = "classes"
 _PLAIN: dict[Any, Any] = {float: number, int: whole_number, bool: flag, str: words}
@@ -101,3 +112,47 @@ def _name(value: Any, name: str) -> Any:
     if not isinstance(value, (str, int, float)):
         raise InvalidDataError(f"{name} must be text or numbers")
     return value if isinstance(value, (str, int)) else number(value, name)
+
+
+# ---------------------------------- what a private call returned: a result, or, of means by class, a release for each
+
+
+MEANS = "dpmanifold class means 2"
+"""The format of means by class, which are several releases."""
+
+
+def answer_to_record(answer: Any) -> dict[str, Any]:
+    """Return a result, or the releases of classes, ready for JSON."""
+    if isinstance(answer, Result):
+        return answer.to_dict()
+    return {"format": MEANS, "classes": [[name, release.to_dict()] for name, release in answer.items()]}
+
+
+def answer_from_record(record: Any) -> Any:
+    """Return the result that a record holds; for means by class a dict of releases."""
+    if isinstance(record, dict) and record.get("format") == MEANS:
+        return _means(record)
+    return result_from_dict(record)
+
+
+def answer_to_bytes(answer: Any) -> bytes:
+    """Return an answer as JSON in UTF-8."""
+    return json.dumps(answer_to_record(answer), ensure_ascii=False, allow_nan=False).encode("utf-8")
+
+
+def answer_from_bytes(stored: bytes) -> Any:
+    """Return the answer that :func:`answer_to_bytes` wrote."""
+    return answer_from_record(record_from_text(stored.decode("utf-8")))
+
+
+def _means(record: dict[str, Any]) -> dict[Any, Release]:
+    pairs = record.get("classes")
+    named = isinstance(pairs, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in pairs)
+    if set(record) != {"format", "classes"} or not pairs or not named:
+        raise InvalidDataError(f"a record of format {MEANS!r} has classes, each with its release.")
+    if not all(isinstance(name, (str, int, float)) for name, _ in pairs):
+        raise InvalidDataError("the names of classes are text or numbers.")
+    found = {name: Release.from_dict(release) for name, release in pairs}
+    if len(found) != len(pairs):
+        raise InvalidDataError("a class is there twice.")
+    return found

@@ -23,10 +23,11 @@ from dpmanifold._check import Array, FloatArray, shown
 from dpmanifold._version import __version__
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
-from dpmanifold.facts import array_text, told
 from dpmanifold.mechanisms import MECHANISMS, Calibration, Forecast
 from dpmanifold.privacy import Promise, Receipt, cautions, promise_from_dict
-from dpmanifold.records import (
+from dpmanifold.result import Result
+from dpmanifold.sensitivity import Sensitivity, of_mean
+from dpmanifold.serialization import (
     LONGEST_NAME,
     array_to_json,
     ball_to_dict,
@@ -44,11 +45,10 @@ from dpmanifold.records import (
     whole_number,
     words,
 )
-from dpmanifold.result import Result
-from dpmanifold.sensitivity import Sensitivity, of_mean
 from dpmanifold.statistic import DRAW_COVERED as DRAW_COVERED
 from dpmanifold.statistic import NOT_COVERED as NOT_COVERED
 from dpmanifold.statistic import REPLACE_ONE_UNIT, STATISTICS, Header, Kind, Statistic, private_words
+from dpmanifold.summary import array_text, told
 
 REFINE_SKIPPED = "no smaller ball was looked for: public numbers say that it could not help (dpm plan --refine)"
 REFINE_UNUSED = "a smaller ball was looked for, at a cost, and none was found that is worth it: the public one is used"

@@ -18,14 +18,14 @@ from typing import Any
 import numpy as np
 
 from dpmanifold.ball import Ball
-from dpmanifold.facts import array_text
-from dpmanifold.inference.records import Conclusion
+from dpmanifold.inference.inference_result import Conclusion
 from dpmanifold.privacy import in_plain_words
 from dpmanifold.release import NO_ERROR, RELEASED, Release
 from dpmanifold.result import Result
 from dpmanifold.statistic import ADJACENCY, Kind, private_words
 from dpmanifold.stats import verify
 from dpmanifold.stats.check import Verification
+from dpmanifold.summary import array_text
 
 _STYLE = """
 body { font: 16px/1.5 Georgia, serif; max-width: 46rem; margin: 2rem auto; padding: 0 1rem; color: #222; }

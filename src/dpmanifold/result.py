@@ -13,9 +13,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
-from dpmanifold.facts import facts_table, facts_text
 from dpmanifold.privacy import Promise
-from dpmanifold.records import read_record, write_record
+from dpmanifold.serialization import read_record, write_record
+from dpmanifold.summary import facts_table, facts_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

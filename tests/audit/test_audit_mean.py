@@ -11,10 +11,10 @@ from typer.testing import CliRunner
 
 import dpmanifold as dpm
 from dpmanifold.audit import Audit, Finding, audit_mean, picture
-from dpmanifold.audit import mean as mean_room
+from dpmanifold.audit import mean_audit as mean_room
 from dpmanifold.audit.empirical import advantage, certified, epsilon_of, mu_of, rho_of
 from dpmanifold.audit.findings import ADVANTAGE, BLACK_BOX, TIMING, WORDS
-from dpmanifold.audit.mean import neighbours
+from dpmanifold.audit.mean_audit import neighbours
 from dpmanifold.cli import app
 from dpmanifold.mechanisms import wrapped
 

@@ -8,7 +8,7 @@ import pytest
 from dpmanifold import EACH_RECORD, GDP, SPD, Ball, Euclidean, PureDP, Sphere, private_mean
 from dpmanifold import mechanisms as rooms
 from dpmanifold.audit import certified_epsilon
-from dpmanifold.frechet import records
+from dpmanifold.frechet import record_blocks
 from dpmanifold.linalg import ExactSum
 from dpmanifold.mechanisms import riemannian, shared
 from dpmanifold.privacy import gdp_epsilon
@@ -132,7 +132,7 @@ def test_skipped_clipping_is_caught(monkeypatch):
     # Two things keep a record in: clipping, and the bound of the exact sum.
     monkeypatch.setattr(Ball, "moved", lambda self, Z: (np.asarray(Z, dtype=float) - self.center, 0))
     assert audit(ball, X, Y, project=False) <= EPSILON
-    monkeypatch.setattr(records, "ExactSum", lambda size, bound, groups=1: ExactSum(size, 100 * bound, groups))
+    monkeypatch.setattr(record_blocks, "ExactSum", lambda size, bound, groups=1: ExactSum(size, 100 * bound, groups))
     assert audit(ball, X, Y, project=False) > EPSILON
 
 

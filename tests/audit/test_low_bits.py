@@ -18,7 +18,7 @@ from dpmanifold.audit import (
     word_log_likelihood,
     word_log_ratio,
 )
-from dpmanifold.audit.mean import hidden_in_frame, neighbours
+from dpmanifold.audit.mean_audit import hidden_in_frame, neighbours
 from dpmanifold.mechanisms import choose, get
 from dpmanifold.noise.source import SimulationSource
 from dpmanifold.privacy import best_guess

@@ -13,8 +13,8 @@ import dpmanifold as dpm
 from cli.shared import MEAN, tensors
 from dpmanifold import files
 from dpmanifold.cli import app
+from dpmanifold.codec import answer_to_bytes
 from dpmanifold.inference import ConfidenceRegion
-from dpmanifold.stats.answers import answer_to_bytes
 from dpmanifold.stats.query import QUERIES
 
 BARE = ["region", *MEAN[1:], "--out", "r.json", "--npy", "r.npy"]
@@ -39,9 +39,9 @@ STEPS = {
     "drawing": "dpmanifold.plots.show",
     "report": "dpmanifold.cli.outputs.save_report",
     "printing": "dpmanifold.cli.outputs.result_text",
-    "half axes": "dpmanifold.inference.region.ConfidenceRegion.axes",
-    "covers ball": "dpmanifold.inference.region.ConfidenceRegion._in_chart",
-    "share": "dpmanifold.inference.region.ConfidenceRegion.variance_shares",
+    "half axes": "dpmanifold.inference.confidence_region.ConfidenceRegion.axes",
+    "covers ball": "dpmanifold.inference.confidence_region.ConfidenceRegion._in_chart",
+    "share": "dpmanifold.inference.confidence_region.ConfidenceRegion.variance_shares",
 }
 
 

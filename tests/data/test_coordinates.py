@@ -5,7 +5,7 @@ import pytest
 
 from dpmanifold import SPD, Hyperbolic, InvalidArgumentError, InvalidDataError, Sphere
 from dpmanifold.data import from_coordinates, to_coordinates
-from dpmanifold.manifolds.coordinates import ON_HYPERBOLOIDS, ON_SPHERES
+from dpmanifold.manifolds.coordinate_systems import ON_HYPERBOLOIDS, ON_SPHERES
 
 pytestmark = pytest.mark.security
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from dpmanifold.engines import DaskEngine, ThreadEngine, current_engine
-from dpmanifold.engines.remote import Sameness
+from dpmanifold.engines.worker_task import Sameness
 from dpmanifold.errors import ClusterError, InvalidArgumentError, InvalidDataError
 from dpmanifold.linalg import backend, backends, level
 from engines.tasks import (

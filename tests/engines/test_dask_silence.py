@@ -13,7 +13,7 @@ import pytest
 
 import dpmanifold as dpm
 from dpmanifold.engines import Held, using
-from dpmanifold.engines.remote import Outcome, Sealed
+from dpmanifold.engines.worker_task import Outcome, Sealed
 from dpmanifold.errors import InvalidDataError
 from dpmanifold.noise.source import SimulationSource, SystemSource
 from engines.tasks import (

@@ -6,7 +6,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 import dpmanifold as dpm
 from dpmanifold.inference.hotelling import denoised, edge, shifted
-from dpmanifold.inference.lda import shrunken_means, slope
+from dpmanifold.inference.linear_discriminant import shrunken_means, slope
 from dpmanifold.linalg import from_vecd
 
 EACH = {"units": dpm.EACH_RECORD}

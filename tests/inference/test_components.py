@@ -13,7 +13,7 @@ import pytest
 import dpmanifold as dpm
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.features import Signs
-from dpmanifold.inference.pga import optimism
+from dpmanifold.inference.principal_components import optimism
 from dpmanifold.linalg import from_vecd
 
 EACH = {"units": dpm.EACH_RECORD, "confirm": True}
@@ -78,7 +78,7 @@ def test_each_interval_holds_its_level(spectrum, n, mu, runs):
 
 @pytest.mark.slow
 def test_without_the_correction_for_chance_intervals_fail_where_variances_are_equal(monkeypatch):
-    monkeypatch.setattr("dpmanifold.inference.pga.optimism", lambda values, count, n: np.zeros(count))
+    monkeypatch.setattr("dpmanifold.inference.principal_components.optimism", lambda values, count, n: np.zeros(count))
     assert coverage(np.ones(40), 800, 40, 60.0, count=2)[-1] < 0.5
 
 

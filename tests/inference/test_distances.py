@@ -9,8 +9,8 @@ from scipy import stats
 
 import dpmanifold as dpm
 from dpmanifold.features import Distances
-from dpmanifold.inference import VarianceInterval, variance_interval
-from dpmanifold.inference.variance_interval import squared_distances
+from dpmanifold.inference import VarianceInterval, frechet_variance
+from dpmanifold.inference.frechet_variance import squared_distances
 from dpmanifold_papers.coverage import in_ball as uniform
 
 EACH = {"units": dpm.EACH_RECORD}
@@ -103,7 +103,7 @@ def too_many(found, count):
 def test_levels_hold_and_without_the_noise_on_the_mean_they_do_not(monkeypatch):
     case, count = (2, 0.4, 400, 0.3), 600
     assert not any(too_many(misses(*case, LEVELS, count), count))
-    right = variance_interval._about_the_center
+    right = frechet_variance._about_the_center
 
     def forgetful(release):
         """Wrong variant: the mean is taken as known."""
@@ -111,7 +111,7 @@ def test_levels_hold_and_without_the_noise_on_the_mean_they_do_not(monkeypatch):
         scale = release.definition.noise_scales(release)[0]
         return found._replace(known=max(found.known - 4 * (p @ p) * scale**2, 1e-9))
 
-    monkeypatch.setattr(variance_interval, "_about_the_center", forgetful)
+    monkeypatch.setattr(frechet_variance, "_about_the_center", forgetful)
     # At 0.99 the allowance for the noisy spread makes up for it.
     assert all(too_many(misses(*case, LEVELS, count), count)[:2])
 

@@ -16,7 +16,7 @@ from scipy import special, stats
 import dpmanifold as dpm
 from dpmanifold._cells import checked_names
 from dpmanifold.inference.hotelling import _second_order, exceedance
-from dpmanifold.inference.two_sample import holm
+from dpmanifold.inference.mean_tests import holm
 from dpmanifold.inference.welch_james import Located, SeveralErrors, omnibus_of
 
 EACH = {"units": dpm.EACH_RECORD}

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import dpmanifold as dpm
-from dpmanifold.inference import joint, two_sample
+from dpmanifold.inference import joint, mean_tests
 from dpmanifold.stats.outlook import plan
 from dpmanifold_papers.coverage import in_ball
 from laws import replay
@@ -176,7 +176,7 @@ def test_size_on_the_sphere(monkeypatch, n, mu, wrong):
     found = sizes(n, mu, 800)
     print(f"n = {n}, mu = {mu}: {found:.4f}")
     assert 0.015 < found <= 0.075
-    monkeypatch.setattr(two_sample, "combined", wrong)
+    monkeypatch.setattr(mean_tests, "combined", wrong)
     forged = sizes(n, mu, 200)
     print(f"{wrong.__name__}: {forged:.3f}")
     assert forged > 0.1

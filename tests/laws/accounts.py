@@ -5,10 +5,10 @@ import threading
 
 from dpmanifold.errors import BudgetError, InvalidArgumentError, ReleaseLostError
 from dpmanifold.privacy import Account, Receipt
-from dpmanifold.privacy.accounts import Mark, canonical_json
 from dpmanifold.privacy.amounts import added, as_promise_down, as_promise_up, cost_of, fits, left_of, nothing, refusal
+from dpmanifold.privacy.budget_accounts import Mark, canonical_json
 from dpmanifold.stats.marks import content_beside
-from dpmanifold.stats.registered import Opened, Registered, survey
+from dpmanifold.stats.registered_data import Opened, Registered, survey
 
 
 class MemoryAccount(Account):

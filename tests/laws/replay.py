@@ -1,11 +1,11 @@
 """What a private call tells about two neighbouring data sets, draw by draw and exactly: no histogram, no confidence.
 
-Every exact draw of the library is a vector plus noise (`noise.exact.noisy_vector`), a choice among radii
-(`noise.exact.likeliest`) or a point drawn about a point of a curved space (`DistanceSampler.draw`). The call is made
-on the first data set; what was hidden in each draw, its law, scale and grid, and its outcome are written down. Then it
-is made on the second with the same outcomes in place of draws, so that whatever later steps choose (a centre, a radius,
-a shape) is chosen alike. Laws, scales and grids must now be the same, as they may depend on outcomes alone; and how far
-apart the hidden things are, in units of the scale, is all that a draw tells.
+Every exact draw of the library is a vector plus noise (`noise.exact_vector_noise.noisy_vector`), a choice among radii
+(`noise.exact_vector_noise.likeliest`) or a point drawn about a point of a curved space (`DistanceSampler.draw`). The
+call is made on the first data set; what was hidden in each draw, its law, scale and grid, and its outcome are written
+down. Then it is made on the second with the same outcomes in place of draws, so that whatever later steps choose (a
+centre, a radius, a shape) is chosen alike. Laws, scales and grids must now be the same, as they may depend on outcomes
+alone; and how far apart the hidden things are, in units of the scale, is all that a draw tells.
 """
 
 import math
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from dpmanifold.noise import exact
+from dpmanifold.noise import exact_vector_noise
 from dpmanifold.noise.exact_samplers import DistanceSampler
 
 FLAT, CURVED, CHOICE = "flat", "curved", "choice"
@@ -97,8 +97,8 @@ def _called(call, records, monkeypatch, outcomes):
         return spy
 
     spies = [
-        ("noisy_vector", exact.noisy_vector, vector),
-        ("likeliest", exact.likeliest, choice),
+        ("noisy_vector", exact_vector_noise.noisy_vector, vector),
+        ("likeliest", exact_vector_noise.likeliest, choice),
     ]
     with monkeypatch.context() as patched:
         patched.setattr(DistanceSampler, "draw", point(DistanceSampler.draw))

@@ -23,8 +23,8 @@ from dpmanifold.ledger.auditing import MOST, Audit, audited
 from dpmanifold.ledger.entries import Entry
 from dpmanifold.ledger.export import verify_export, write_export
 from dpmanifold.ledger.receipts import receipt_faults, verify_receipt
-from dpmanifold.privacy.accounts import Order, Receipt
 from dpmanifold.privacy.amounts import amount_from_text, as_promise_up
+from dpmanifold.privacy.budget_accounts import Order, Receipt
 from ledger_book import LEDGER, Book
 
 pytestmark = pytest.mark.security

@@ -18,7 +18,7 @@ from dpmanifold.privacy import Receipt
 from dpmanifold.statistic import STATISTICS
 from dpmanifold.stats.content import content_of
 from dpmanifold.stats.mean import MeanProgram
-from dpmanifold.stats.registered import survey
+from dpmanifold.stats.registered_data import survey
 from extension.shells import Shells
 from laws.accounts import MemoryAccount, RecordedPopulation
 from laws.pieces import ListSource

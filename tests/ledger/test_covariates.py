@@ -10,7 +10,7 @@ import dpmanifold as dpm
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError, PromiseError, ReleaseLostError
 from dpmanifold.ledger import Ledger
 from dpmanifold.stats import asking
-from dpmanifold.stats.registered import survey
+from dpmanifold.stats.registered_data import survey
 from laws.accounts import MemoryAccount, RecordedPopulation
 from laws.pieces import ListSource
 
@@ -113,7 +113,7 @@ def test_a_column_of_a_table_is_no_part_of_its_records(cohort):
     frame = pandas.DataFrame({"who": IDS, "age": AGE, "u": X[:, 0], "v": X[:, 1], "sex": [0, 1] * 30})
     ages = cohort.register("ages", frame[["who", "age", "u", "v"]], BALL, units="who", covariate="age",
                            covariate_range=RANGE)  # fmt: skip
-    assert ages.covariate == dpm.stats.registered.Covariate(RANGE, public=False)
+    assert ages.covariate == dpm.stats.registered_data.Covariate(RANGE, public=False)
     first = asked(ages, cohort, key="once")
     later = cohort.dataset("ages", lambda: frame[["who", "age", "u", "v"]])
     assert bits(asked(later, cohort, key="once")) == bits(first)

@@ -21,7 +21,7 @@ import pytest
 
 from dpmanifold import GDP, ApproxDP, BudgetError, InvalidArgumentError, LedgerError, PureDP, ReleaseLostError
 from dpmanifold.ledger import Ledger
-from dpmanifold.privacy.accounts import Order
+from dpmanifold.privacy.budget_accounts import Order
 from ledger_orders import kinds, never, order
 from ledger_seen import chain_faults
 

@@ -31,8 +31,8 @@ from dpmanifold import GDP, LedgerError, PureDP
 from dpmanifold.errors import DPManifoldError
 from dpmanifold.ledger import Ledger, reconciling, settling, standing
 from dpmanifold.privacy import amounts
-from dpmanifold.privacy.accounts import Order
 from dpmanifold.privacy.amounts import as_promise_down, as_promise_up
+from dpmanifold.privacy.budget_accounts import Order
 from ledger.model import Fact, Model, cost
 from ledger_seen import chain_faults
 

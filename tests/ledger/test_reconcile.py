@@ -18,7 +18,7 @@ from dpmanifold.errors import BudgetError, InvalidArgumentError
 from dpmanifold.ledger import Ledger, Population
 from dpmanifold.ledger.entries import Entry
 from dpmanifold.ledger.export import verify_export
-from dpmanifold.privacy.accounts import Order, Receipt
+from dpmanifold.privacy.budget_accounts import Order, Receipt
 
 pytestmark = pytest.mark.security
 

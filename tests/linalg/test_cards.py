@@ -198,7 +198,7 @@ def assert_same(one, other):
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_a_stand_in_card_gives_the_bits_of_the_processor(card, monkeypatch, function, k):
     monkeypatch.setattr(streaming, "BLOCK_BYTES", 999)
-    monkeypatch.setattr("dpmanifold.linalg.cards.passes.BLOCK_BYTES", 999)
+    monkeypatch.setattr("dpmanifold.linalg.cards.cuda_passes.BLOCK_BYTES", 999)
     x, f = spd(40, k), FUNCTIONS[function]
     expected = f(x)
     assert_same(f(card(x.copy())), expected)
@@ -237,7 +237,7 @@ def test_what_is_no_real_number_is_refused(card, dtype):
 
 def test_a_chosen_processor_fetches(card, monkeypatch):
     x = spd(40, 3)
-    monkeypatch.setattr("dpmanifold.linalg.cards.passes.run", lambda asked: pytest.fail("the card was asked"))
+    monkeypatch.setattr("dpmanifold.linalg.cards.cuda_passes.run", lambda asked: pytest.fail("the card was asked"))
     for name in library._on_processors():
         with backend(name):
             assert_same(linalg.log_mean(card(x)), linalg.log_mean(x))
@@ -523,7 +523,7 @@ def test_bits_depend_on_nothing_but_the_matrix(monkeypatch, k):
     group = np.arange(1000) % 7
     outcomes = []
     for blocks in (2**26, 50_000):
-        monkeypatch.setattr("dpmanifold.linalg.cards.passes.BLOCK_BYTES", blocks)
+        monkeypatch.setattr("dpmanifold.linalg.cards.cuda_passes.BLOCK_BYTES", blocks)
         for _ in range(2):
             outcomes.append((linalg.log_norm(there(x)), linalg.logm(there(x)), linalg.log_mean(there(x))))
         with backend("cuda"):

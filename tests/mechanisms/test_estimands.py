@@ -31,10 +31,10 @@ from dpmanifold.frechet import UnitPoints
 from dpmanifold.manifolds import kendall, sphere
 from dpmanifold.manifolds.embedding import TangentMap
 from dpmanifold.mechanisms import MECHANISMS, attempt, candidates, choose, get
-from dpmanifold.mechanisms.forecasts import CellForecast, carried_over
+from dpmanifold.mechanisms.error_forecasts import CellForecast, carried_over
 from dpmanifold.noise import RiemannianGaussian
 from dpmanifold.noise.source import as_source
-from dpmanifold.records import ball_from_dict, ball_to_dict
+from dpmanifold.serialization import ball_from_dict, ball_to_dict
 from laws.data import in_ball
 
 CURVED = Sphere(3, curvature=4.0)

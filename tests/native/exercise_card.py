@@ -14,7 +14,7 @@ import numpy as np
 
 from dpmanifold import linalg
 from dpmanifold.data import covariance_descriptors
-from dpmanifold.linalg.cards import modules, passes
+from dpmanifold.linalg.cards import cuda_passes, modules
 
 # Threads alone, teams of 4, 8, 16 and 64 threads, odd and even, with and without lanes to spare.
 SIZES = (2, 3, 5, 11, 12, 13, 16, 17, 24, 25, 30, 32, 33, 64)
@@ -53,7 +53,7 @@ def main() -> None:
     """Go through the sizes."""
     cupy = importlib.import_module("cupy")
     cupy.cuda.set_allocator(None)
-    passes.kernel = two_blocks
+    cuda_passes.kernel = two_blocks
     sizes = [int(k) for k in sys.argv[1:]] or SIZES
     for k in sizes:
         exercise(k, 150 if k <= 24 else 37 if k <= 32 else 9)

@@ -23,8 +23,8 @@ from dpmanifold.manifolds.exact_matrices import close_eigenvalues, near_eigenval
 from dpmanifold.manifolds.exact_points import precision_kept
 from dpmanifold.mechanisms import get
 from dpmanifold.noise import RandomSource, RiemannianLaplace, SimulationSource, exact_radii, exact_samplers, lazy
-from dpmanifold.noise.exact import grid_of
 from dpmanifold.noise.exact_radii import BelowCeiling, exact_radius, proposal
+from dpmanifold.noise.exact_vector_noise import grid_of
 from laws.exact import place_point, riemannian_point, usable
 from laws.fit import ALARM, assert_fits, rejects
 

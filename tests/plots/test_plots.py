@@ -17,9 +17,9 @@ from dpmanifold.mechanisms import get
 from dpmanifold.plots import canvas
 from dpmanifold.plots.canvas import promise_text
 from dpmanifold.plots.glyphs import band, radii
-from dpmanifold.plots.landmarks import aligned, landmark_ellipses
+from dpmanifold.plots.landmark_shapes import aligned, landmark_ellipses
+from dpmanifold.plots.plan_plots import promised_delta
 from dpmanifold.plots.planes import rim_in_plane
-from dpmanifold.plots.planning import promised_delta
 from dpmanifold.plots.spread import spread_of
 from dpmanifold.privacy import to_approx
 

@@ -22,9 +22,9 @@ from dpmanifold.privacy import (
     to_gdp,
     to_zcdp,
 )
-from dpmanifold.stats.ball import REFINE_SHARES
-from dpmanifold.stats.chain import REGION_SHARES
+from dpmanifold.stats.ball_estimation import REFINE_SHARES
 from dpmanifold.stats.inputs import divide
+from dpmanifold.stats.moment_chain import REGION_SHARES
 from dpmanifold.stats.variance_interval import INTERVAL_SHARES
 
 sizes = st.floats(min_value=1e-6, max_value=50)

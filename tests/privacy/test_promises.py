@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dpmanifold.errors import DPManifoldError, InvalidArgumentError
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PromiseError, PureDP, promise_from_dict
-from dpmanifold.privacy.exact import float_down, float_up, sqrt_down, sqrt_up
+from dpmanifold.privacy.exact_decimals import float_down, float_up, sqrt_down, sqrt_up
 from dpmanifold.privacy.promises import as_promise
 
 positive = st.floats(min_value=0, exclude_min=True, allow_nan=False, allow_infinity=False)

@@ -18,10 +18,10 @@ import urllib.parse
 import numpy as np
 
 import dpmanifold as dpm
-from dpmanifold.privacy.accounts import Account, Mark, Receipt
-from dpmanifold.records import ball_to_dict
+from dpmanifold.codec import answer_to_record
+from dpmanifold.privacy.budget_accounts import Account, Mark, Receipt
+from dpmanifold.serialization import ball_to_dict
 from dpmanifold.service.worker import receipt_in
-from dpmanifold.stats.answers import answer_to_record
 
 TOKEN = "dpm_secret-of-the-tests"
 SPACE = dpm.SPD(2)

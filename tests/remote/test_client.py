@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 
 import dpmanifold as dpm
+from dpmanifold.codec import answer_to_record
 from dpmanifold.errors import InvalidArgumentError, MissingPackageError
 from dpmanifold.remote import AnswerError, Client, Pending, RemoteError, StillPendingError, transport
 from dpmanifold.remote.client import _latest
 from dpmanifold.remote.journal import Journal
-from dpmanifold.stats.answers import answer_to_record
 from dpmanifold.stats.query import QUERIES
 from remote.fake_service import BALL, BY_CLASS, PLAIN, SPACE, TOKEN, serving
 
@@ -182,7 +182,7 @@ class NewKeyOnRetry(Client):
     """Wrong: whatever is sent again has a key of its own."""
 
     def _post(self, path, record):
-        from dpmanifold.privacy.accounts import random_key
+        from dpmanifold.privacy.budget_accounts import random_key
 
         for _ in range(4):
             try:
@@ -201,7 +201,7 @@ class KeyAfterSending(Client):
 
         class Late(Journal):
             def key_for(self, request, key=None):
-                from dpmanifold.privacy.accounts import random_key
+                from dpmanifold.privacy.budget_accounts import random_key
 
                 late.asked = request, random_key()
                 return late.asked[1]

@@ -10,9 +10,9 @@ from typer.testing import CliRunner
 
 import dpmanifold as dpm
 from dpmanifold.cli import app
+from dpmanifold.codec import answer_to_record
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.remote import RemoteError, StillPendingError
-from dpmanifold.stats.answers import answer_to_record
 from dpmanifold.stats.query import QUERIES
 from service_rooms import desk_of, service_in, write_tensors
 from service_running import Nursery, Running, free_port, until

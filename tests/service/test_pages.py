@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 import dpmanifold as dpm
 from dpmanifold.cli import app as shell
+from dpmanifold.codec import answer_to_bytes
 from dpmanifold.errors import Message
 from dpmanifold.service import tables
 from dpmanifold.service.forecasts import GRID
@@ -19,7 +20,6 @@ from dpmanifold.service.questions import Question
 from dpmanifold.service.web.app import make_app
 from dpmanifold.service.web.pages import pictures, words
 from dpmanifold.service.web.pages.planning import Headline
-from dpmanifold.stats.answers import answer_to_bytes
 from dpmanifold.stats.query import offered
 from service_reading import Page, Visitor, faults
 from service_rooms import BALL, desk_of, furnish, service_in, tensors

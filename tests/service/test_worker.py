@@ -16,12 +16,12 @@ from sqlalchemy import select, update
 import dpmanifold as dpm
 from dpmanifold import GDP
 from dpmanifold.cli.records import read_request
+from dpmanifold.codec import answer_from_bytes
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.service import beats, canonical, registering, tables
 from dpmanifold.service.ordering import paused_since
 from dpmanifold.service.questions import Question
 from dpmanifold.service.worker import Worker, status_of
-from dpmanifold.stats.answers import answer_from_bytes
 from service_rooms import desk_of, service_in, tensors
 from service_worker import Crew, until
 

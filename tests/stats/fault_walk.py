@@ -21,7 +21,7 @@ from dpmanifold.errors import ReleaseLostError
 from dpmanifold.ledger.settling import Settling
 from dpmanifold.manifolds import exact_points
 from dpmanifold.noise.source import SystemSource
-from dpmanifold.stats import settling
+from dpmanifold.stats import payment
 
 ROOT = os.path.dirname(dpm.__file__)
 SECRET = "Smith has 17.3"
@@ -173,7 +173,7 @@ class Armed:
         self._trace, self._patch = trace, monkeypatch
 
     def __enter__(self):
-        spend, pay, release = dpm.Budget.spend, Settling._paid, settling._released
+        spend, pay, release = dpm.Budget.spend, Settling._paid, payment._released
 
         def spending(budget, *arguments):
             spend(budget, *arguments)
@@ -190,7 +190,7 @@ class Armed:
 
         self._patch.setattr(dpm.Budget, "spend", spending)
         self._patch.setattr(Settling, "_paid", paying)
-        self._patch.setattr(settling, "_released", releasing)
+        self._patch.setattr(payment, "_released", releasing)
 
     def _arm(self):
         frame = sys._getframe(2)
@@ -241,7 +241,7 @@ class Fault:
             self._time -= 1
             if self._time == 0:
                 self.fired, self.words = True, self._drawn.words
-                self.behind = _inside(frame.f_back, settling._attempted)
+                self.behind = _inside(frame.f_back, payment._attempted)
                 raise self.error
         return self._at
 

@@ -13,7 +13,7 @@ import pytest
 import dpmanifold as dpm
 from dpmanifold.errors import BudgetError, InvalidArgumentError, InvalidDataError, PromiseError
 from dpmanifold.features import Signs, Squares, computed_diameter
-from dpmanifold.inference.pga import COUNT
+from dpmanifold.inference.principal_components import COUNT
 from dpmanifold.stats.pga import COMPONENT_SHARES
 from laws import feature_laws, replay
 from laws.accounts import MemoryAccount

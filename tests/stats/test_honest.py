@@ -28,7 +28,7 @@ from dpmanifold import (
 )
 from dpmanifold.linalg import backend, backends
 from dpmanifold.mechanisms import MECHANISMS, attempt, get
-from dpmanifold.records import record_from_text
+from dpmanifold.serialization import record_from_text
 from laws import spaces
 from laws.data import in_ball
 

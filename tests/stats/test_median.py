@@ -9,7 +9,7 @@ import pytest
 
 import dpmanifold as dpm
 from dpmanifold import EACH_RECORD, GDP, ZCDP, ApproxDP, Ball, Euclidean, PureDP, Release, _fallback, frechet
-from dpmanifold.records import record_from_text
+from dpmanifold.serialization import record_from_text
 from dpmanifold.stats import median as room
 from laws import spaces
 from laws.accounts import MemoryAccount

@@ -599,7 +599,7 @@ def test_blocks_do_not_show(monkeypatch):
     ball = BALLS[1]
     X = in_ball(ball, 1000, np.random.default_rng(0))
     whole = private_mean(X, ball, GDP(1.0), units=EACH_RECORD, rng=1).value
-    monkeypatch.setattr("dpmanifold.frechet.records._BLOCK", 64)
+    monkeypatch.setattr("dpmanifold.frechet.record_blocks._BLOCK", 64)
     assert np.array_equal(private_mean(X, ball, GDP(1.0), units=EACH_RECORD, rng=1).value, whole)
     X[777] = np.nan
     with pytest.raises(InvalidDataError, match="at index 777"):
@@ -611,7 +611,7 @@ def test_a_mean_in_one_pass_is_the_mean_of_stored_points(monkeypatch, mechanism)
     """In a flat ball records are averaged as they come; given as units of one record each, they are stored."""
     ball = Ball(SPD(3), np.diag([1.0, 2.0, 3.0]), 1.5)
     X = SPD(3).random_point(1000, rng=0)  # most of them outside
-    monkeypatch.setattr("dpmanifold.frechet.records._BLOCK", 9 * 100)
+    monkeypatch.setattr("dpmanifold.frechet.record_blocks._BLOCK", 9 * 100)
     question = {"mechanism": mechanism, "confirm": True, "rng": 1}
     stored = private_mean(X, ball, PureDP(1.0), units=np.arange(1000), **question)
     passed = private_mean(X, ball, PureDP(1.0), units=EACH_RECORD, **question)

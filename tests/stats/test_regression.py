@@ -9,7 +9,7 @@ import pytest
 import dpmanifold as dpm
 from dpmanifold import _fallback
 from dpmanifold.features import MarkedMoments
-from dpmanifold.features.geodesics import Geodesic
+from dpmanifold.features.regression_features import Geodesic
 from dpmanifold.stats.curator import Told
 from dpmanifold.stats.marks import MarkedPoints, marked_points
 from laws.accounts import MemoryAccount
@@ -128,10 +128,12 @@ def test_no_two_records_are_farther_apart_than_the_diameter(dim):
 
 @pytest.mark.parametrize("weight", ["_MARK", "_SQUARE"])
 def test_larger_weights_of_the_covariate_would_break_it(weight, monkeypatch):
-    from dpmanifold.features import geodesics
+    from dpmanifold.features import regression_features
 
     # That of t^2 is free with a margin: the others leave it a little room.
-    monkeypatch.setattr(geodesics, weight, (2 if weight == "_MARK" else 3) * getattr(geodesics, weight))
+    monkeypatch.setattr(
+        regression_features, weight, (2 if weight == "_MARK" else 3) * getattr(regression_features, weight)
+    )
     assert not keeps_its_diameter(2, 2.0)
 
 

@@ -9,7 +9,7 @@ from scipy import stats
 
 import dpmanifold as dpm
 from dpmanifold.features import Shape, checked_shape
-from dpmanifold.mechanisms.forecasts import ShapedLength
+from dpmanifold.mechanisms.error_forecasts import ShapedLength
 from dpmanifold.stats import shaped as room
 from dpmanifold.stats.draws import Hidden
 from dpmanifold.stats.program import exhausted

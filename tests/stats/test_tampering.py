@@ -40,8 +40,8 @@ from dpmanifold import (
 from dpmanifold.cli import app
 from dpmanifold.inference import ConfidenceRegion, TwoSampleTest, VarianceInterval
 from dpmanifold.mechanisms import get
-from dpmanifold.records import refuse_wrong_answers
 from dpmanifold.release import DRAW_COVERED, NOT_COVERED
+from dpmanifold.serialization import refuse_wrong_answers
 from dpmanifold.statistic import REPLACE_ONE_UNIT, REPLACE_ONE_UNIT_SAME_CLASSES, Decisions
 from dpmanifold.stats.check import CANNOT_KNOW
 from dpmanifold.stats.examine import replayed

@@ -6,7 +6,7 @@ import pytest
 
 import dpmanifold as dpm
 from dpmanifold.manifolds import SPACES, laws
-from dpmanifold.manifolds.facts import RankOne
+from dpmanifold.manifolds.optional_properties import RankOne
 from dpmanifold.testing import check_space
 from dpmanifold_example.rotations import Rotations
 from extension.concentrations import Concentrations

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 import dpmanifold as dpm
-from dpmanifold.manifolds.facts import RankOne, closed_area, flat_area
+from dpmanifold.manifolds.optional_properties import RankOne, closed_area, flat_area
 from dpmanifold.manifolds.sphere import SphereEmbedding
 from dpmanifold.noise.exact_samplers import DistanceSampler
 from dpmanifold_example.rotations import Rotations, inverse

@@ -7,7 +7,7 @@ import shutil
 from statistics import StatisticsError
 
 from dpmanifold.files import whole_file
-from dpmanifold.records import read_record
+from dpmanifold.serialization import read_record
 from dpmanifold_papers.framework import Experiment, text_file
 from dpmanifold_papers.registry import EXPERIMENTS, HEADLINES, PAPERS
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 
 from dpmanifold.files import whole_file
-from dpmanifold.records import read_record
+from dpmanifold.serialization import read_record
 from dpmanifold_papers.framework import Experiment, Row, Task
 from dpmanifold_papers.registry import EXPERIMENTS
 

@@ -6,9 +6,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from dpmanifold.ball import Ball
-from dpmanifold.facts import facts_table, facts_text, json_safe
 from dpmanifold.privacy import Promise
-from dpmanifold.records import ball_to_dict
+from dpmanifold.serialization import ball_to_dict
+from dpmanifold.summary import facts_table, facts_text, json_safe
 
 BLACK_BOX, LOW_BITS, WORDS, TIMING = "black box", "low bits", "random words", "timing"
 ADVANTAGE = "advantage"

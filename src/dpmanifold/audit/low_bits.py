@@ -4,7 +4,7 @@ Noise in real numbers leaves nothing in the last bits. Floating-point noise may:
 trailing zeros they have and what is left of y - x depend on the statistic x. The classifier looks at every coordinate's
 last bits and trailing zeros, at the gaps to the two candidate statistics in units of the last place, and at whether a
 candidate gives the output back when its logarithm is taken and undone. It knows nothing of the sampler, and finds less
-than whoever counts its random words (:mod:`dpmanifold.audit.words`).
+than whoever counts its random words (:mod:`dpmanifold.audit.floating_point_attack`).
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ from dpmanifold.errors import InvalidArgumentError, InvalidDataError, Message, P
 from dpmanifold.manifolds import Manifold, Product, space_from_text
 from dpmanifold.manifolds.registry import spelled
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PureDP
-from dpmanifold.records import ball_from_dict, read_record
 from dpmanifold.release import Release
+from dpmanifold.serialization import ball_from_dict, read_record
 from dpmanifold.stats.shaping import PRIVATE
 
 WHOLE_SPACE = "whole-space"

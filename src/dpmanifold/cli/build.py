@@ -18,7 +18,7 @@ from dpmanifold.errors import Argument, InvalidArgumentError, Public
 from dpmanifold.release import Release
 from dpmanifold.stats.pair import Pair
 from dpmanifold.stats.query import QUERIES, Option, Query
-from dpmanifold.stats.registered import Registered
+from dpmanifold.stats.registered_data import Registered
 from dpmanifold.stats.samples import Groups, Labelled, Sample, Units, WithCovariate
 
 _NONE = "none"

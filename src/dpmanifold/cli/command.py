@@ -28,7 +28,7 @@ from dpmanifold.privacy import Promise
 from dpmanifold.progress import on_a_terminal, quietly
 from dpmanifold.sources import Source
 from dpmanifold.stats.curator import Notice
-from dpmanifold.stats.registered import Registered
+from dpmanifold.stats.registered_data import Registered
 from dpmanifold.stats.requests import names_in
 
 Teller = Callable[[Notice | str], None]

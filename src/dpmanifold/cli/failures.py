@@ -36,7 +36,7 @@ from dpmanifold.errors import (
     SourceChangedError,
     Wording,
 )
-from dpmanifold.stats.settling import KEY_NOTE
+from dpmanifold.stats.payment import KEY_NOTE
 
 FAULT, BAD_ARGUMENTS, DATA_REFUSED, PROMISE_IMPOSSIBLE = 1, 2, 3, 4
 # Arguments of the library that are no options: what is typed before them.

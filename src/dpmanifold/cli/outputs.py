@@ -27,9 +27,9 @@ from dpmanifold.files import same_file, sync_folder, whole_file
 from dpmanifold.inference import ConfidenceRegion
 from dpmanifold.manifolds import Manifold
 from dpmanifold.mechanisms import MECHANISMS
-from dpmanifold.records import write_record
 from dpmanifold.release import Release
 from dpmanifold.result import Result
+from dpmanifold.serialization import write_record
 from dpmanifold.statistic import Kind
 
 PICTURES = (".png", ".svg", ".pdf")

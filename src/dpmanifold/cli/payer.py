@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.privacy.accounts import Account, random_key
+from dpmanifold.privacy.budget_accounts import Account, random_key
 
 if TYPE_CHECKING:
     from dpmanifold.ledger import Ledger, Population

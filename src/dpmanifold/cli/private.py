@@ -37,11 +37,11 @@ from dpmanifold.cli.records import Given, gathered, is_pattern, read
 from dpmanifold.cli.speech import say, working
 from dpmanifold.data.formats import loader_of
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.records import ball_to_dict, write_record
 from dpmanifold.release import Release
+from dpmanifold.serialization import ball_to_dict, write_record
 from dpmanifold.statistic import STATISTICS, Kind, statistic_named
 from dpmanifold.stats import compare, private_statistic
-from dpmanifold.stats.ball import BALL_QUERY
+from dpmanifold.stats.ball_estimation import BALL_QUERY
 from dpmanifold.stats.means import CLASS_MEANS, MEAN_QUERY
 from dpmanifold.stats.query import REFINE
 from dpmanifold.stats.samples import Groups

@@ -29,7 +29,7 @@ from dpmanifold.errors import Argument, InvalidArgumentError, InvalidDataError, 
 from dpmanifold.manifolds import Manifold
 from dpmanifold.sources import Projected, Source
 from dpmanifold.stats import EACH_RECORD
-from dpmanifold.stats.registered import Registered
+from dpmanifold.stats.registered_data import Registered
 
 if TYPE_CHECKING:
     from dpmanifold.service.registering import Read

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, final
 from dpmanifold.cli.arguments import EACH, ball_of, kind_of
 from dpmanifold.cli.records import Given, is_pattern
 from dpmanifold.errors import Argument, InvalidArgumentError
-from dpmanifold.privacy.accounts import Account
-from dpmanifold.stats.registered import Opened, Registered
+from dpmanifold.privacy.budget_accounts import Account
+from dpmanifold.stats.registered_data import Opened, Registered
 
 if TYPE_CHECKING:
     from dpmanifold.ball import Ball

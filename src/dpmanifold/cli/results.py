@@ -27,15 +27,15 @@ from dpmanifold.cli.outputs import (
 from dpmanifold.cli.payer import READER, is_export, opened
 from dpmanifold.cli.records import Given, How, gathered, read
 from dpmanifold.cli.speech import complain, say, say_answer, say_json
+from dpmanifold.codec import MEANS, answer_from_record
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.files import whole_file
 from dpmanifold.ledger.receipts import Compared, compared_with_export
-from dpmanifold.records import read_record
 from dpmanifold.release import Release
 from dpmanifold.result import Result, load
+from dpmanifold.serialization import read_record
 from dpmanifold.sources import Source
 from dpmanifold.stats import EACH_RECORD, Verification, verify
-from dpmanifold.stats.answers import MEANS, answer_from_record
 
 # Classes that a message names at most.
 _MOST_NAMED = 12

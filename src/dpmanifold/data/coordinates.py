@@ -16,7 +16,7 @@ from dpmanifold.data._files import listed
 from dpmanifold.data.tables import Table, select_columns
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError, Public
 from dpmanifold.manifolds import SPACES, Manifold
-from dpmanifold.manifolds.coordinates import Coordinates
+from dpmanifold.manifolds.coordinate_systems import Coordinates
 
 
 def from_coordinates(array: object, coordinates: str, *, invalid: str = "nan", look: bool = True) -> FloatArray:

@@ -25,7 +25,7 @@ from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError, Public
 from dpmanifold.linalg import symmetrize
 from dpmanifold.linalg.cards import CardArray, fetched, on_card
-from dpmanifold.linalg.cards.images import outside
+from dpmanifold.linalg.cards.descriptor_kernels import outside
 from dpmanifold.linalg.native import passes
 from dpmanifold.manifolds import SPD
 

@@ -26,7 +26,7 @@ from typing import Any, TypeVar
 from dpmanifold._check import optional_module, positive_int, shown
 from dpmanifold._version import __version__
 from dpmanifold.engines.base import Engine, Held
-from dpmanifold.engines.remote import Outcome, Sameness, Sealed, checked, run, total_of, unsealed
+from dpmanifold.engines.worker_task import Outcome, Sameness, Sealed, checked, run, total_of, unsealed
 from dpmanifold.errors import ClusterError, InvalidArgumentError
 from dpmanifold.files import Closable
 from dpmanifold.progress import bar

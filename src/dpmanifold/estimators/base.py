@@ -19,7 +19,7 @@ from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Account, Budget, Promise
 from dpmanifold.release import Release
 from dpmanifold.stats.inputs import EACH_RECORD, checked_flag, is_each_record
-from dpmanifold.stats.registered import Registered
+from dpmanifold.stats.registered_data import Registered
 
 try:
     from sklearn.base import BaseEstimator

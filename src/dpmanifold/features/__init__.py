@@ -12,7 +12,6 @@ from dpmanifold.features.base import (
     logarithms,
     sensitivity_of,
 )
-from dpmanifold.features.geodesics import MarkedMoments
 from dpmanifold.features.labelled import COUNT_WEIGHT, ClassMoments
 from dpmanifold.features.maps import (
     DISTANCE_WEIGHTS,
@@ -30,6 +29,7 @@ from dpmanifold.features.maps import (
     checked_weight,
     slope_of_directions,
 )
+from dpmanifold.features.regression_features import MarkedMoments
 from dpmanifold.features.shapes import Shape, checked_shape
 
 FEATURES: dict[str, FeatureMap] = {found.name: found for found in (Tangent(), JointMoments(), Lengths(), Distances())}

@@ -6,10 +6,9 @@ first, and where they do not end in time, a descent with a proven iteration cap.
 the tolerance, and must show neither the residual nor the number of iterations.
 """
 
-from dpmanifold.frechet.pieces import MadeOf, made_of
-from dpmanifold.frechet.points import InClass, LabelledPoints, UnitPoints, made_by_class, made_from
+from dpmanifold.frechet.points_from_sources import MadeOf, made_of
 from dpmanifold.frechet.reading import Reading
-from dpmanifold.frechet.records import Records
+from dpmanifold.frechet.record_blocks import Records
 from dpmanifold.frechet.solver import safe_step_and_cap
 from dpmanifold.frechet.statistics import (
     FrechetMean,
@@ -29,6 +28,7 @@ from dpmanifold.frechet.tolerances import (
     public_tol,
     tangent_gap,
 )
+from dpmanifold.frechet.unit_points import InClass, LabelledPoints, UnitPoints, made_by_class, made_from
 
 __all__ = [
     "FrechetMean",

@@ -17,8 +17,8 @@ from dpmanifold._check import Array
 from dpmanifold._merged_ids import MergedIds, Spelt
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError, Public, SourceChangedError
-from dpmanifold.frechet.passes import Pass, Sample, sampling
-from dpmanifold.frechet.records import Records, add_clipped, first_sum, flat_sum, move_clipped, room_for
+from dpmanifold.frechet.map_reduce import Pass, Sample, sampling
+from dpmanifold.frechet.record_blocks import Records, add_clipped, first_sum, flat_sum, move_clipped, room_for
 from dpmanifold.frechet.solver import MOST_TRIED
 from dpmanifold.frechet.tolerances import reach
 from dpmanifold.linalg.exact_sums import ExactSum, IntArray

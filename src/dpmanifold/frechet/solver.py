@@ -17,7 +17,7 @@ import numpy as np
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
 from dpmanifold.errors import ConvergenceError
-from dpmanifold.frechet.passes import OverPoints, Part, Sample, merged, over, sample_of, sampling, unpacked
+from dpmanifold.frechet.map_reduce import OverPoints, Part, Sample, merged, over, sample_of, sampling, unpacked
 from dpmanifold.frechet.tolerances import reach
 from dpmanifold.linalg.cards.arrays import is_card_array
 from dpmanifold.linalg.exact_sums import ExactSum

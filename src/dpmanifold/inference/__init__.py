@@ -4,13 +4,13 @@ Everything in this package is computed from releases and public numbers alone, s
 holds the releases can compute it again.
 """
 
-from dpmanifold.inference.lda import LinearDiscriminant
-from dpmanifold.inference.pga import PrincipalComponents
-from dpmanifold.inference.records import Conclusion, FromReleases, VarianceShares
-from dpmanifold.inference.region import ConfidenceRegion
-from dpmanifold.inference.regression import Band, GeodesicRegression
-from dpmanifold.inference.two_sample import KSampleTest, Pair, TwoSampleTest
-from dpmanifold.inference.variance_interval import VarianceInterval
+from dpmanifold.inference.confidence_region import ConfidenceRegion
+from dpmanifold.inference.frechet_variance import VarianceInterval
+from dpmanifold.inference.geodesic_regression import Band, GeodesicRegression
+from dpmanifold.inference.inference_result import Conclusion, FromReleases, VarianceShares
+from dpmanifold.inference.linear_discriminant import LinearDiscriminant
+from dpmanifold.inference.mean_tests import KSampleTest, Pair, TwoSampleTest
+from dpmanifold.inference.principal_components import PrincipalComponents
 from dpmanifold.result import load as load
 
 __all__ = [

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 from dpmanifold.errors import DPManifoldError
-from dpmanifold.facts import facts_text
 from dpmanifold.ledger.entries import RESTS, Entry, Numbers, many, promise_from_body
 from dpmanifold.privacy import Promise
 from dpmanifold.privacy.amounts import (
@@ -27,6 +26,7 @@ from dpmanifold.privacy.amounts import (
     nothing,
 )
 from dpmanifold.storage.chain import sha256_of_bytes
+from dpmanifold.summary import facts_text
 
 MOST = 100
 """Faults that are listed; how many there are is counted beyond that."""

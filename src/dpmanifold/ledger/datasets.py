@@ -15,11 +15,11 @@ from dpmanifold.ball import Ball
 from dpmanifold.errors import Argument, InvalidArgumentError, LedgerError, Public
 from dpmanifold.ledger.chain import Reader, Writer
 from dpmanifold.ledger.entries import Entry
-from dpmanifold.records import ball_from_dict, ball_to_dict
+from dpmanifold.serialization import ball_from_dict, ball_to_dict
 from dpmanifold.stats.curator import Notice
 from dpmanifold.stats.inputs import EACH_RECORD, as_batch
 from dpmanifold.stats.marks import content_beside, set_apart
-from dpmanifold.stats.registered import Covariate, Opened, Registered, survey
+from dpmanifold.stats.registered_data import Covariate, Opened, Registered, survey
 from dpmanifold.storage.chain import sha256_of
 
 if TYPE_CHECKING:

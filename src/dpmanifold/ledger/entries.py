@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, final
 
 from dpmanifold.privacy import Promise
-from dpmanifold.privacy.accounts import canonical_json
+from dpmanifold.privacy.budget_accounts import canonical_json
 from dpmanifold.privacy.promises import KINDS
 from dpmanifold.storage.chain import Chained, read_canonical
 

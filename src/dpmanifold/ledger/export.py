@@ -17,7 +17,7 @@ from dpmanifold.errors import InvalidDataError
 from dpmanifold.files import whole_file
 from dpmanifold.ledger.auditing import Audit, Lines, audited
 from dpmanifold.ledger.entries import Entry, now
-from dpmanifold.privacy.accounts import canonical_json
+from dpmanifold.privacy.budget_accounts import canonical_json
 from dpmanifold.storage.chain import BEFORE_ALL, read_canonical
 
 FORMAT = "dpmanifold ledger export 2"

@@ -28,7 +28,7 @@ from dpmanifold.ledger.sqlite import SqliteStore
 from dpmanifold.ledger.stores import Store
 from dpmanifold.ledger.witness import Witness
 from dpmanifold.privacy import Promise
-from dpmanifold.privacy.accounts import checked_text
+from dpmanifold.privacy.budget_accounts import checked_text
 from dpmanifold.privacy.promises import as_promise
 from dpmanifold.storage.filesystems import same_volume
 

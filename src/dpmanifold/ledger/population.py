@@ -28,8 +28,8 @@ from dpmanifold.ledger.history import History
 from dpmanifold.ledger.settling import Settling
 from dpmanifold.ledger.standing import Standing, standing_of
 from dpmanifold.privacy import Promise
-from dpmanifold.privacy.accounts import Mark, checked_text
 from dpmanifold.privacy.amounts import as_promise_down, as_promise_up, cost_of, fits, left_of
+from dpmanifold.privacy.budget_accounts import Mark, checked_text
 from dpmanifold.privacy.promises import as_promise
 from dpmanifold.stats.curator import Curator
 

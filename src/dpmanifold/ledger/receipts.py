@@ -11,12 +11,12 @@ from dpmanifold._check import shown
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.ledger.entries import Entry, promise_from_body
 from dpmanifold.ledger.export import ExportReader
-from dpmanifold.privacy.accounts import Receipt
 from dpmanifold.privacy.amounts import amount_from_text, as_promise_up
+from dpmanifold.privacy.budget_accounts import Receipt
 from dpmanifold.privacy.promises import ApproxDP, PureDP
 from dpmanifold.release import Release
+from dpmanifold.stats.payment import outcome_of, releases_in
 from dpmanifold.stats.query import find_query
-from dpmanifold.stats.settling import outcome_of, releases_in
 from dpmanifold.storage.chain import sha256_of_bytes
 
 if TYPE_CHECKING:

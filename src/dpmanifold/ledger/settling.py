@@ -20,8 +20,8 @@ from dpmanifold.ledger.entries import Entry, promise_to_body
 from dpmanifold.ledger.history import LOST, RELEASED, SPENT, STARTED
 from dpmanifold.ledger.standing import refuse_edited, standing_of
 from dpmanifold.privacy import Promise
-from dpmanifold.privacy.accounts import Account, Order, Receipt, checked_text
 from dpmanifold.privacy.amounts import amount_from_text, amount_to_text, as_promise_up
+from dpmanifold.privacy.budget_accounts import Account, Order, Receipt, checked_text
 from dpmanifold.storage.chain import sha256_of_bytes
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ import numpy as np
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.manifolds.embedding import Embedding
 from dpmanifold.manifolds.exact_points import ExactPoints
-from dpmanifold.manifolds.facts import Area, RankOne, StoredNumbers, flat_area, sinh_ceiling
+from dpmanifold.manifolds.optional_properties import Area, RankOne, StoredNumbers, flat_area, sinh_ceiling
 from dpmanifold.manifolds.points import POINT_TOLERANCE
 from dpmanifold.manifolds.throughput import Throughput
 from dpmanifold.manifolds.vectors import EPS, shorten, unit_direction, vector_norm

@@ -9,7 +9,7 @@ import numpy as np
 from dpmanifold._check import Array, FloatArray, positive_int
 from dpmanifold.errors import Message
 from dpmanifold.linalg.exact_sums import weighted_sum
-from dpmanifold.manifolds.symmetric import SymmetricSpace
+from dpmanifold.manifolds.symmetric_spaces import SymmetricSpace
 from dpmanifold.manifolds.vectors import EPS, vector_norm
 
 _LARGEST = float(np.finfo(np.float64).max)

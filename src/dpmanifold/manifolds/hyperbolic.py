@@ -18,9 +18,9 @@ from dpmanifold.errors import InvalidArgumentError, Message, Public
 from dpmanifold.linalg.exact_sums import ExactSum, weighted_sum
 from dpmanifold.linalg.vector_sums import HYPERBOLIC, completed_sums
 from dpmanifold.manifolds.base import POINT_TOLERANCE
-from dpmanifold.manifolds.coordinates import ON_HYPERBOLOIDS, Coordinates
+from dpmanifold.manifolds.coordinate_systems import ON_HYPERBOLOIDS, Coordinates
 from dpmanifold.manifolds.exact_points import ExactPoints, norm, total
-from dpmanifold.manifolds.symmetric import ConstantCurvature
+from dpmanifold.manifolds.symmetric_spaces import ConstantCurvature
 from dpmanifold.manifolds.vectors import EPS, shorten, unit_direction, vector_norm
 
 # Beyond this many curvature radii from the origin products of two points' entries would overflow. Noise stays below.

@@ -24,9 +24,9 @@ from dpmanifold.linalg.vector_sums import SHAPE, completed_sums
 from dpmanifold.manifolds.base import POINT_TOLERANCE
 from dpmanifold.manifolds.embedding import SLACK, Embedding
 from dpmanifold.manifolds.exact_points import ExactPoints, total
-from dpmanifold.manifolds.facts import RankOne
 from dpmanifold.manifolds.layouts import Layout, plain_layouts
-from dpmanifold.manifolds.symmetric import SymmetricSpace
+from dpmanifold.manifolds.optional_properties import RankOne
+from dpmanifold.manifolds.symmetric_spaces import SymmetricSpace
 from dpmanifold.manifolds.vectors import EPS, complete_basis, u_cot_u, unit_direction, vector_norm
 
 # A configuration whose centred norm is below this share of its entries is one point to working precision.

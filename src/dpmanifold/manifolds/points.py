@@ -17,7 +17,7 @@ from dpmanifold._cells import from_polars, numbers_of, refuse_text
 from dpmanifold._check import Array, FloatArray, batch_of, index_text, numeric_array
 from dpmanifold.errors import Argument, InvalidArgumentError, InvalidDataError, Message, Public
 from dpmanifold.linalg.cards import CardArray, fetched, on_card
-from dpmanifold.manifolds.coordinates import Coordinates
+from dpmanifold.manifolds.coordinate_systems import Coordinates
 from dpmanifold.manifolds.layouts import Layout, plain_layouts, records_from, several_a_unit
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from dpmanifold.errors import InvalidArgumentError, InvalidDataError, Message, P
 from dpmanifold.linalg.cards import fetched
 from dpmanifold.linalg.exact_sums import ExactSum
 from dpmanifold.manifolds.base import Manifold
-from dpmanifold.manifolds.facts import Area, sinh_ceiling
 from dpmanifold.manifolds.layouts import Layout
+from dpmanifold.manifolds.optional_properties import Area, sinh_ceiling
 from dpmanifold.manifolds.parts import Run, as_row, from_row, layouts_of, read_parts, runs_of, runs_text
 from dpmanifold.manifolds.points import not_real, other_shape
 from dpmanifold.manifolds.vectors import EPS, vector_norm

@@ -32,10 +32,10 @@ from dpmanifold.linalg.log_sums import anchored_there
 from dpmanifold.linalg.native.passes import LARGEST_SIZE, SMALLEST_SIZE
 from dpmanifold.manifolds.base import POINT_TOLERANCE
 from dpmanifold.manifolds.exact_matrices import ExactMatrices
-from dpmanifold.manifolds.facts import Area, StoredNumbers, sinh_ceiling
 from dpmanifold.manifolds.layouts import Layout, plain_layouts
+from dpmanifold.manifolds.optional_properties import Area, StoredNumbers, sinh_ceiling
 from dpmanifold.manifolds.spd_metrics import AffineInvariantMetric, LogEuclideanMetric
-from dpmanifold.manifolds.symmetric import SymmetricSpace
+from dpmanifold.manifolds.symmetric_spaces import SymmetricSpace
 from dpmanifold.manifolds.throughput import RawFrame, RawPoints, RawSums
 from dpmanifold.manifolds.triangles import ORDERS, from_triangles
 from dpmanifold.manifolds.vectors import EPS, vector_norm

@@ -14,11 +14,11 @@ from dpmanifold.errors import Message, Public
 from dpmanifold.linalg.exact_sums import ExactSum, weighted_sum
 from dpmanifold.linalg.vector_sums import SPHERE, completed_sums
 from dpmanifold.manifolds.base import POINT_TOLERANCE
-from dpmanifold.manifolds.coordinates import ON_SPHERES, Coordinates
+from dpmanifold.manifolds.coordinate_systems import ON_SPHERES, Coordinates
 from dpmanifold.manifolds.embedding import SLACK, Embedding
 from dpmanifold.manifolds.exact_points import ExactPoints, norm, total
-from dpmanifold.manifolds.facts import StoredNumbers
-from dpmanifold.manifolds.symmetric import ConstantCurvature
+from dpmanifold.manifolds.optional_properties import StoredNumbers
+from dpmanifold.manifolds.symmetric_spaces import ConstantCurvature
 from dpmanifold.manifolds.vectors import EPS, shorten, unit_direction, vector_norm
 
 

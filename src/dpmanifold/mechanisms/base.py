@@ -24,7 +24,7 @@ from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.noise.source import RandomSource, Rng, Size
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PureDP
-from dpmanifold.privacy.exact import float_down, sqrt_down
+from dpmanifold.privacy.exact_decimals import float_down, sqrt_down
 from dpmanifold.sensitivity import Sensitivity, of_mean
 
 # Levels at which expectations of a stretched radius are bounded from above, step by step.

@@ -12,9 +12,9 @@ from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.manifolds.embedding import Embedding, TangentMap, VectorMap
-from dpmanifold.manifolds.facts import StoredNumbers
+from dpmanifold.manifolds.optional_properties import StoredNumbers
 from dpmanifold.mechanisms.base import ROUND_UP, Calibration, Forecast, Law, Mechanism, pure_epsilon
-from dpmanifold.mechanisms.forecasts import CellForecast, carried_over
+from dpmanifold.mechanisms.error_forecasts import CellForecast, carried_over
 from dpmanifold.mechanisms.shared import LaplaceNoise, PlacedLaw, VectorMechanism
 from dpmanifold.noise import RadialLaw
 from dpmanifold.noise.distance import flat_law

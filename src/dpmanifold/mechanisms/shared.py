@@ -19,8 +19,8 @@ from dpmanifold.ball import Ball
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.mechanisms.base import Calibration, Mechanism, pure_epsilon
 from dpmanifold.noise.distance import DistanceLaw
-from dpmanifold.noise.exact import grid_of, noisy_vector
 from dpmanifold.noise.exact_samplers import exact_sampler
+from dpmanifold.noise.exact_vector_noise import grid_of, noisy_vector
 from dpmanifold.noise.source import RandomSource, Rng, Size, as_shape, as_source
 from dpmanifold.privacy import ApproxDP, Promise, PureDP
 from dpmanifold.privacy.calibrate import laplace_scale

@@ -11,10 +11,10 @@ from dpmanifold.ball import Ball
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.manifolds.vectors import shorten
 from dpmanifold.mechanisms.base import Calibration, Forecast, Law
-from dpmanifold.mechanisms.forecasts import carried_over
+from dpmanifold.mechanisms.error_forecasts import carried_over
 from dpmanifold.mechanisms.shared import LaplaceNoise, VectorMechanism
 from dpmanifold.noise import WrappedGaussian, WrappedLaplace
-from dpmanifold.noise.wrapped import WrappedLaw
+from dpmanifold.noise.wrapped_distributions import WrappedLaw
 from dpmanifold.privacy import ApproxDP, Promise, PureDP
 from dpmanifold.privacy.calibrate import gaussian_scale
 from dpmanifold.sensitivity import Sensitivity

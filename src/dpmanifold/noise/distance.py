@@ -18,7 +18,7 @@ from dpmanifold._check import Array, FloatArray, positive_float
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, SamplerError
 from dpmanifold.manifolds import Euclidean, Manifold
-from dpmanifold.manifolds.facts import Area
+from dpmanifold.manifolds.optional_properties import Area
 from dpmanifold.manifolds.vectors import shorten
 from dpmanifold.noise.radial import RadialLaw
 from dpmanifold.noise.source import (

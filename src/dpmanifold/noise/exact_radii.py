@@ -24,7 +24,7 @@ from dpmanifold.errors import InvalidArgumentError, SamplerError
 from dpmanifold.manifolds import Manifold
 from dpmanifold.manifolds.exact_matrices import sinhc
 from dpmanifold.manifolds.exact_points import ExactVolume, precision_kept, total
-from dpmanifold.manifolds.facts import RankOne
+from dpmanifold.manifolds.optional_properties import RankOne
 from dpmanifold.manifolds.vectors import log_sinc
 from dpmanifold.noise.distance import RiemannianLaplace
 from dpmanifold.noise.lazy import Uniforms, chi_square, chi_square_needs, first_bits

@@ -24,8 +24,8 @@ from dpmanifold.manifolds import Manifold, Product
 from dpmanifold.manifolds.exact_points import ExactPoints, precision_kept
 from dpmanifold.manifolds.vectors import shorten
 from dpmanifold.noise.distance import checked_scale
-from dpmanifold.noise.exact import checked_grid, checked_law, noisy_vector
 from dpmanifold.noise.exact_radii import ExactRadius, exact_radius
+from dpmanifold.noise.exact_vector_noise import checked_grid, checked_law, noisy_vector
 from dpmanifold.noise.lazy import Uniforms, as_doubles, checked_source, normals, rounded, settled
 from dpmanifold.noise.source import RandomSource
 
@@ -60,7 +60,7 @@ class ExactSampler(ABC):
         ----------
         footpoint : a point of the space; its doubles stand for exactly the numbers that they are
         scale : above 0, and such that :meth:`usable` is True
-        grid : exponent of the grid, see :func:`dpmanifold.noise.exact.grid_of`
+        grid : exponent of the grid, see :func:`dpmanifold.noise.exact_vector_noise.grid_of`
         source : where the random bits come from; only `source.bits` is used
         """
         grid, source = checked_grid(grid), checked_source(source)

@@ -17,7 +17,7 @@ from dpmanifold import frechet
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError, SamplerError
-from dpmanifold.manifolds.facts import Area
+from dpmanifold.manifolds.optional_properties import Area
 from dpmanifold.manifolds.vectors import u_cot_u, vector_norm
 from dpmanifold.noise.distance import area_of, checked_scale, draw_coords, require_below_one
 from dpmanifold.noise.radial import RadialLaw

@@ -6,7 +6,8 @@ seed is what runs in a release. Nothing here knows about privacy parameters or s
 
 The transforms keep full floating-point resolution wherever the variate can come close to 0 and in its tails:
 no grid of multiples of 2^-53, no largest value that ordinary use could notice. They are still computed in
-double precision, and the low bits of a floating-point sum tell: releases use :mod:`dpmanifold.noise.exact`.
+double precision, and the low bits of a floating-point sum tell: releases use
+:mod:`dpmanifold.noise.exact_vector_noise`.
 """
 
 from __future__ import annotations

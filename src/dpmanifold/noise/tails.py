@@ -1,7 +1,7 @@
 """How far noise on numbers surely stays: lengths that it exceeds with a stated probability at most.
 
 For checks of what was drawn, which must not refuse what was drawn honestly (`verify`). Laws are those of
-:mod:`dpmanifold.noise.exact`, with the rounding to a grid.
+:mod:`dpmanifold.noise.exact_vector_noise`, with the rounding to a grid.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 import scipy
 
-from dpmanifold.noise.exact import checked_law
+from dpmanifold.noise.exact_vector_noise import checked_law
 
 # Nodes, and standard deviations of its logarithm on either side, of the sum over a chi-square number.
 _NODES, _WIDE = 4000, 40.0
@@ -91,7 +91,8 @@ def _length(law: str, size: int, among: int, alarm: float) -> float:
     whole = float(scipy.stats.gamma.isf(alarm, size))
     if among == size:
         return whole
-    # The law is that of sqrt(W) N, W a chi-square number of size + 1 degrees and N normal numbers (noise.exact).
+    # The law is that of sqrt(W) N, W a chi-square number of size + 1 degrees and N normal numbers
+    # (noise.exact_vector_noise).
     middle, width = math.log(size + 1.0), _WIDE * math.sqrt(2 / (size + 1.0))
     y = np.linspace(middle - width, middle + width, _NODES)
     w = np.exp(y)

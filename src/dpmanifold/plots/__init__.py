@@ -14,17 +14,17 @@ a mark tells whether it may be shown. Points that you add yourself must be publi
 'private release'
 """
 
+from dpmanifold.plots.budget_use import history
 from dpmanifold.plots.dispatch import PICTURES, Picture, show
-from dpmanifold.plots.geodesics import components, regression
+from dpmanifold.plots.geodesic_plots import components, regression
 from dpmanifold.plots.globe import sphere
 from dpmanifold.plots.glyphs import matrix, product, tensors
-from dpmanifold.plots.landmarks import shape
-from dpmanifold.plots.lda import classes
-from dpmanifold.plots.ledger import history
+from dpmanifold.plots.group_comparisons import groups, test
+from dpmanifold.plots.landmark_shapes import shape
+from dpmanifold.plots.lda_plot import classes
 from dpmanifold.plots.numbers import balls, interval, outlook, table, vector
+from dpmanifold.plots.plan_plots import plan, plan_curve, profile
 from dpmanifold.plots.planes import tangent
-from dpmanifold.plots.planning import plan, plan_curve, profile
-from dpmanifold.plots.two_sample import groups, test
 
 __all__ = [
     "PICTURES",

@@ -17,13 +17,13 @@ from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.inference import ConfidenceRegion
 from dpmanifold.ledger.history import History
 from dpmanifold.plots import canvas
+from dpmanifold.plots.budget_use import history
 from dpmanifold.plots.globe import sphere
 from dpmanifold.plots.glyphs import matrix, product, tensors
-from dpmanifold.plots.landmarks import shape
-from dpmanifold.plots.ledger import history
+from dpmanifold.plots.landmark_shapes import shape
 from dpmanifold.plots.numbers import balls, interval, outlook, table, vector
+from dpmanifold.plots.plan_plots import plan
 from dpmanifold.plots.planes import tangent
-from dpmanifold.plots.planning import plan
 from dpmanifold.registry import Registry
 from dpmanifold.release import Release
 from dpmanifold.statistic import Kind

@@ -1,7 +1,7 @@
 """The promises of differential privacy: conversion, composition, calibration and budgets (theory sections 1 and 5)."""
 
 from dpmanifold.errors import BudgetError, PromiseError
-from dpmanifold.privacy.accounts import Account, Budget, Order, Receipt, Spend
+from dpmanifold.privacy.budget_accounts import Account, Budget, Order, Receipt, Spend
 from dpmanifold.privacy.calibrate import gaussian_promise, gaussian_scale, laplace_promise, laplace_scale
 from dpmanifold.privacy.compose import compose, split
 from dpmanifold.privacy.convert import (

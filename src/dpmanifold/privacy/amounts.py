@@ -23,7 +23,7 @@ from fractions import Fraction
 from dpmanifold._check import shown
 from dpmanifold.errors import InvalidArgumentError, PromiseError
 from dpmanifold.privacy.convert import rho_of, to_gdp
-from dpmanifold.privacy.exact import decimal_text, root_of, sqrt_down, sqrt_up, stated_down, stated_up
+from dpmanifold.privacy.exact_decimals import decimal_text, root_of, sqrt_down, sqrt_up, stated_down, stated_up
 from dpmanifold.privacy.promises import GDP, ZCDP, ApproxDP, Promise, PureDP
 
 Amount = tuple[Fraction, ...]

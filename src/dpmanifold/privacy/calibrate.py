@@ -14,7 +14,7 @@ from typing import TypeVar, overload
 from dpmanifold._check import positive_float, positive_int, shown
 from dpmanifold.errors import InvalidArgumentError, PromiseError
 from dpmanifold.privacy.convert import gdp_sufficient_for, to_approx
-from dpmanifold.privacy.exact import float_up, sqrt_up
+from dpmanifold.privacy.exact_decimals import float_up, sqrt_up
 from dpmanifold.privacy.laplace_profile import largest_shift
 from dpmanifold.privacy.promises import GDP, ZCDP, ApproxDP, Promise, PureDP, as_promise
 

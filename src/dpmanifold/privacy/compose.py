@@ -15,7 +15,7 @@ from typing import TypeVar, cast
 from dpmanifold._check import positive_float, positive_int, shown
 from dpmanifold.errors import InvalidArgumentError, PromiseError
 from dpmanifold.privacy.convert import rho_of, to_approx, to_gdp
-from dpmanifold.privacy.exact import float_down, float_up, root_of, sqrt_down, sqrt_up, stated_up
+from dpmanifold.privacy.exact_decimals import float_down, float_up, root_of, sqrt_down, sqrt_up, stated_up
 from dpmanifold.privacy.promises import GDP, ZCDP, ApproxDP, Promise, PureDP, as_promise
 
 P = TypeVar("P", bound=Promise)

@@ -20,7 +20,7 @@ from scipy import special
 
 from dpmanifold._check import FloatArray, numeric_array, positive_float, shown
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError, PromiseError
-from dpmanifold.privacy.exact import stated_up
+from dpmanifold.privacy.exact_decimals import stated_up
 from dpmanifold.privacy.promises import GDP, ZCDP, ApproxDP, Promise, PureDP, as_delta, as_promise
 
 _EPS = sys.float_info.epsilon

@@ -21,7 +21,7 @@ from scipy import special
 from dpmanifold._check import FloatArray, positive_float, shown
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.manifolds import Manifold
-from dpmanifold.manifolds.facts import RankOne
+from dpmanifold.manifolds.optional_properties import RankOne
 from dpmanifold.manifolds.vectors import EPS
 from dpmanifold.privacy.convert import gdp_sufficient_for, to_gdp
 from dpmanifold.privacy.promises import GDP, ApproxDP, Promise, PureDP

@@ -22,7 +22,7 @@ from typing import Any, ClassVar, final
 
 from dpmanifold._check import positive_float, shown
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.privacy.exact import decimal_fraction, decimal_text, float_down, float_up
+from dpmanifold.privacy.exact_decimals import decimal_fraction, decimal_text, float_down, float_up
 
 _EPSILON = "1 is usual; smaller is more private, and 0 would be no release at all."
 _DELTA = "Choose one well below 1 / number of units, such as 1e-6; for delta = 0 the promise is PureDP(epsilon)."

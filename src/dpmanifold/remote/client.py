@@ -18,13 +18,13 @@ from dpmanifold.files import Closable
 from dpmanifold.mechanisms import Mechanism
 from dpmanifold.privacy import Promise, promise_from_dict
 from dpmanifold.privacy.promises import as_promise
-from dpmanifold.records import array_to_json, ball_from_dict
 from dpmanifold.release import Release
 from dpmanifold.remote.journal import Journal
 from dpmanifold.remote.pending import AnswerError, Expected, Pending, naming
 from dpmanifold.remote.private_calls import BallGiven, PrivateCalls
 from dpmanifold.remote.tokens import token_for
 from dpmanifold.remote.transport import ConflictError, RemoteError, Transport, checked_url, entry, quoted
+from dpmanifold.serialization import array_to_json, ball_from_dict
 from dpmanifold.stats.means import MEAN_QUERY
 from dpmanifold.stats.query import Query, query_named
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.files import sync_folder
-from dpmanifold.privacy.accounts import checked_text, random_key
+from dpmanifold.privacy.budget_accounts import checked_text, random_key
 
 _WAIT = 30.0  # seconds for another process that is writing
 _TABLE = """CREATE TABLE IF NOT EXISTS requests

@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from dpmanifold.ball import Ball
+from dpmanifold.codec import answer_from_bytes
 from dpmanifold.errors import BudgetError, DPManifoldError, Either, InvalidArgumentError, PromiseError, ReleaseLostError
 from dpmanifold.privacy import Promise
 from dpmanifold.progress import bar
@@ -20,10 +21,9 @@ from dpmanifold.remote.journal import Journal
 from dpmanifold.remote.transport import RemoteError, Transport, entry, printable, quoted
 from dpmanifold.result import Result
 from dpmanifold.stats import verify
-from dpmanifold.stats.answers import answer_from_bytes
 from dpmanifold.stats.means import CLASS_MEANS, MEAN_QUERY
+from dpmanifold.stats.payment import KEY_NOTE
 from dpmanifold.stats.query import Query
-from dpmanifold.stats.settling import KEY_NOTE
 
 R_co = TypeVar("R_co", covariant=True)
 

@@ -29,7 +29,7 @@ from dpmanifold.errors import (
     PromiseError,
     message_from_record,
 )
-from dpmanifold.records import record_from_text
+from dpmanifold.serialization import record_from_text
 
 if TYPE_CHECKING:
     import httpx

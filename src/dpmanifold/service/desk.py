@@ -11,11 +11,12 @@ import numpy as np
 from sqlalchemy import Column, Row, Select, delete, func, insert, select, update
 
 from dpmanifold.ball import Ball
+from dpmanifold.codec import answer_from_bytes
 from dpmanifold.errors import BudgetError, InvalidArgumentError
 from dpmanifold.ledger.history import Line
 from dpmanifold.ledger.standing import Standing
-from dpmanifold.privacy.accounts import Order, checked_text
 from dpmanifold.privacy.amounts import Amount, as_promise_down, in_words, left_of, share_of
+from dpmanifold.privacy.budget_accounts import Order, checked_text
 from dpmanifold.result import Result
 from dpmanifold.service import events, tables
 from dpmanifold.service.credentials import TokenView
@@ -25,7 +26,6 @@ from dpmanifold.service.person import ANALYST, LIGHT, NOTHING, state_of
 from dpmanifold.service.questions import Question
 from dpmanifold.service.stewardship import Stewardship
 from dpmanifold.service.views import Curve, DataSetView, HistoryView, LineView, PriceView, ReleaseView
-from dpmanifold.stats.answers import answer_from_bytes
 from dpmanifold.stats.query import query_named
 
 MOST = 200

@@ -15,7 +15,7 @@ from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, PromiseError
 from dpmanifold.privacy import ApproxDP, Promise
 from dpmanifold.privacy.promises import KINDS
-from dpmanifold.records import ball_to_dict
+from dpmanifold.serialization import ball_to_dict
 from dpmanifold.service.kept import Kept
 from dpmanifold.service.questions import AMOUNTS, promise_from_json, promise_to_json
 from dpmanifold.service.views import Curve

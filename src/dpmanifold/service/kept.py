@@ -8,7 +8,7 @@ from typing import NamedTuple, final
 from dpmanifold.errors import LedgerError
 from dpmanifold.ledger import Population
 from dpmanifold.ledger.datasets import DataSet, InLedger
-from dpmanifold.stats.registered import Opened
+from dpmanifold.stats.registered_data import Opened
 
 
 class Columns(NamedTuple):

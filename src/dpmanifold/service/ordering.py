@@ -16,22 +16,22 @@ import numpy as np
 from sqlalchemy import Connection, Row, func, insert, select, update
 
 from dpmanifold.ball import Ball
+from dpmanifold.codec import answer_from_bytes
 from dpmanifold.errors import DPManifoldError, InvalidArgumentError, InvalidDataError
 from dpmanifold.ledger.datasets import DataSet
 from dpmanifold.ledger.population import Population
 from dpmanifold.ledger.standing import Standing
 from dpmanifold.manifolds import Manifold
-from dpmanifold.privacy.accounts import Account, Order, Receipt
 from dpmanifold.privacy.amounts import cost_of, in_words, share_of
+from dpmanifold.privacy.budget_accounts import Account, Order, Receipt
 from dpmanifold.release import EXACT, Release
 from dpmanifold.service import tables
 from dpmanifold.service.errors import Conflict, NotFound
 from dpmanifold.service.kept import Kept, Opener
 from dpmanifold.service.questions import Question
 from dpmanifold.service.service import Service
-from dpmanifold.stats.answers import answer_from_bytes
 from dpmanifold.stats.query import Query
-from dpmanifold.stats.registered import Registered
+from dpmanifold.stats.registered_data import Registered
 
 _MOST_DIGITS = 9  # of a version
 _LARGEST_RADIUS = 1e100

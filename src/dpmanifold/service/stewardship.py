@@ -15,8 +15,8 @@ from dpmanifold.errors import BudgetError, InvalidArgumentError, Message, joined
 from dpmanifold.ledger.auditing import Totals
 from dpmanifold.ledger.population import Grant, Population, checked_label
 from dpmanifold.privacy import Promise
-from dpmanifold.privacy.accounts import checked_text
 from dpmanifold.privacy.amounts import cost_of, in_words, share_of
+from dpmanifold.privacy.budget_accounts import checked_text
 from dpmanifold.service import events, tables
 from dpmanifold.service.accounts import AccountView
 from dpmanifold.service.errors import Conflict, NotFound

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, final
 from sqlalchemy import Row, and_, or_, select, update
 
 from dpmanifold import plots
+from dpmanifold.codec import answer_from_bytes, answer_to_bytes
 from dpmanifold.errors import InvalidArgumentError, LedgerError, Message, Public, ReleaseLostError
 from dpmanifold.report import html_report
 from dpmanifold.service import beats, canonical, registering, tables
@@ -32,7 +33,6 @@ from dpmanifold.service.processes import Child, Work, fork
 from dpmanifold.service.redaction import write_notice
 from dpmanifold.service.registering import Reader
 from dpmanifold.service.service import Service
-from dpmanifold.stats.answers import answer_from_bytes, answer_to_bytes
 from dpmanifold.stats.curator import Notice
 
 if os.name == "posix":

@@ -15,7 +15,7 @@ from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, Public
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise
-from dpmanifold.privacy.accounts import Account, Mark
+from dpmanifold.privacy.budget_accounts import Account, Mark
 from dpmanifold.progress import bar
 from dpmanifold.registry import is_own, is_own_class
 from dpmanifold.release import Release, Request
@@ -23,12 +23,12 @@ from dpmanifold.statistic import Header, Statistic, refuse_unknown, statistic_na
 from dpmanifold.stats.curator import Curator, Told
 from dpmanifold.stats.draws import Bits, Hidden, fresh_bits
 from dpmanifold.stats.inputs import checked_question
+from dpmanifold.stats.payment import Draw, Written, check_payer, settle
 from dpmanifold.stats.program import Parallel, run
 from dpmanifold.stats.query import QUERIES
 from dpmanifold.stats.rehearsal import rehearse
 from dpmanifold.stats.requests import Question
 from dpmanifold.stats.samples import Sample, Units
-from dpmanifold.stats.settling import Draw, Written, check_payer, settle
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Terms:
         draw: Draw,
         rehearse: Callable[[bool], None],
     ) -> Sequence[Release]:
-        """Try what others contributed, pay, then draw (:func:`~dpmanifold.stats.settling.settle`)."""
+        """Try what others contributed, pay, then draw (:func:`~dpmanifold.stats.payment.settle`)."""
 
         def rehearsed(account: Account) -> Written:
             asked = request(account)  # or it is refused for what cannot be written down

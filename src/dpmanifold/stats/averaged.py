@@ -22,10 +22,10 @@ from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.manifolds.vectors import shorten, vector_norm
 from dpmanifold.mechanisms import Calibration, Forecast
-from dpmanifold.records import LONGEST_VECTOR, value_from_json, value_to_json
 from dpmanifold.registry import is_own
 from dpmanifold.release import Drawn, Release
 from dpmanifold.sensitivity import Sensitivity
+from dpmanifold.serialization import LONGEST_VECTOR, value_from_json, value_to_json
 from dpmanifold.statistic import STATISTICS, Header, Kind, Statistic, Step
 from dpmanifold.stats.draws import (
     Hidden,

@@ -24,7 +24,7 @@ from dpmanifold._merged_ids import unit_ids
 from dpmanifold.ball import Ball
 from dpmanifold.linalg.cards.arrays import is_card_array
 from dpmanifold.manifolds import Manifold
-from dpmanifold.privacy.accounts import canonical_json
+from dpmanifold.privacy.budget_accounts import canonical_json
 from dpmanifold.sources import as_source
 from dpmanifold.stats.by_class import class_numbers
 from dpmanifold.stats.inputs import as_batch, column_or_ids, number_of_records

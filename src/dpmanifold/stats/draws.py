@@ -27,7 +27,7 @@ from dpmanifold.mechanisms.base import FRECHET
 from dpmanifold.mechanisms.shared import VectorMechanism
 from dpmanifold.noise import RiemannianGaussian, RiemannianLaplace
 from dpmanifold.noise.distance import DistanceLaw
-from dpmanifold.noise.exact import grid_of, likeliest, noisy_vector
+from dpmanifold.noise.exact_vector_noise import grid_of, likeliest, noisy_vector
 from dpmanifold.noise.source import RandomSource, Rng, as_source
 from dpmanifold.noise.tails import Tail
 from dpmanifold.privacy import Promise, PromiseError, PureDP, gaussian_scale, laplace_scale

@@ -16,8 +16,8 @@ from dpmanifold.release import Release
 from dpmanifold.sensitivity import Sensitivity
 from dpmanifold.statistic import Header, Kind, Step
 from dpmanifold.stats.averaged import AveragedStatistic, AverageProgram
-from dpmanifold.stats.chain import gaussian
 from dpmanifold.stats.draws import Hidden, additive, additive_forecast, checked_arithmetic, refuse_overflow
+from dpmanifold.stats.moment_chain import gaussian
 from dpmanifold.stats.program import Drawing, Program
 from dpmanifold.stats.ranges import Limits, limits_of_features
 from dpmanifold.stats.refine import Refinement, Wanted

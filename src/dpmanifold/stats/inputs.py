@@ -29,7 +29,7 @@ from dpmanifold.ball import Ball
 from dpmanifold.engines import current_engine
 from dpmanifold.errors import Argument, InvalidArgumentError, InvalidDataError, Message, Public
 from dpmanifold.frechet import MadeOf, Reading, UnitPoints, made_of
-from dpmanifold.frechet.records import Records, is_stream
+from dpmanifold.frechet.record_blocks import Records, is_stream
 from dpmanifold.manifolds import Manifold
 from dpmanifold.manifolds.layouts import several_a_unit
 from dpmanifold.privacy import ApproxDP, Promise, gdp_sufficient_for, split

@@ -15,17 +15,17 @@ from dpmanifold.inference import KSampleTest
 from dpmanifold.mechanisms import usual
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise
-from dpmanifold.privacy.accounts import Account
+from dpmanifold.privacy.budget_accounts import Account
 from dpmanifold.release import Release
 from dpmanifold.statistic import Header, Step
 from dpmanifold.stats.asking import Terms, ask
 from dpmanifold.stats.averaged import AverageProgram
-from dpmanifold.stats.ball import moved_into
-from dpmanifold.stats.chain import REGION_SHARES, SECOND_MOMENT, Chain, gaussian, mean_name
+from dpmanifold.stats.ball_estimation import moved_into
 from dpmanifold.stats.curator import Curator
 from dpmanifold.stats.draws import Hidden, refuse_inexact
 from dpmanifold.stats.featured import FeatureProgram
 from dpmanifold.stats.joint_moments import JOINT_MOMENTS
+from dpmanifold.stats.moment_chain import REGION_SHARES, SECOND_MOMENT, Chain, gaussian, mean_name
 from dpmanifold.stats.program import Drawing, Parallel
 from dpmanifold.stats.prospects import joint_draws
 from dpmanifold.stats.query import ESTIMAND_OF_INFERENCE, LEVEL, REFINE, Query
@@ -189,7 +189,7 @@ K_SAMPLE = Query(
     result=KSampleTest,
     options=(LEVEL, ESTIMAND_OF_INFERENCE, REFINE),
     releases=(JOINT_MOMENTS.name, SECOND_MOMENT.name),
-    figure="dpmanifold.plots.two_sample:groups",
+    figure="dpmanifold.plots.group_comparisons:groups",
     views=("picture",),
     draws=joint_draws,
     passes=1.5,

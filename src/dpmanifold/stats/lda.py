@@ -19,12 +19,12 @@ from dpmanifold.errors import InvalidArgumentError, InvalidDataError, Public
 from dpmanifold.features import COUNT_WEIGHT, WEIGHT, ClassMoments
 from dpmanifold.frechet import LabelledPoints, UnitPoints
 from dpmanifold.inference import LinearDiscriminant
-from dpmanifold.inference.lda import NUMBER_OF_CLASSES
+from dpmanifold.inference.linear_discriminant import NUMBER_OF_CLASSES
 from dpmanifold.mechanisms import Calibration, Forecast
 from dpmanifold.noise.source import Rng
 from dpmanifold.noise.tails import Tail
 from dpmanifold.privacy import Budget, Promise
-from dpmanifold.privacy.accounts import Account
+from dpmanifold.privacy.budget_accounts import Account
 from dpmanifold.release import Release
 from dpmanifold.statistic import STATISTICS, Header
 from dpmanifold.stats.asking import Terms, ask
@@ -255,6 +255,6 @@ LDA = Query(
     result=LinearDiscriminant,
     options=(REFINE,),
     releases=(CLASS_MOMENTS.name,),
-    figure="dpmanifold.plots.lda:classes",
+    figure="dpmanifold.plots.lda_plot:classes",
     views=("picture",),
 )

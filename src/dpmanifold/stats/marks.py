@@ -19,7 +19,7 @@ from dpmanifold._check import Array, FloatArray, shown
 from dpmanifold._ids import UnitIds
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError, Public
-from dpmanifold.features.geodesics import Geodesic, MarkedMoments
+from dpmanifold.features.regression_features import Geodesic, MarkedMoments
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.inference.design import Range, as_marks
 from dpmanifold.linalg.exact_sums import ExactSum

@@ -11,7 +11,6 @@ from dpmanifold import frechet
 from dpmanifold._check import fraction, positive_float, positive_int, shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, Message
-from dpmanifold.facts import json_safe, table_text
 from dpmanifold.mechanisms import attempt, candidates, checked_estimand, preference
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PromiseError, PureDP, cautions
 from dpmanifold.release import EXACT, FLOAT, NO_ERROR
@@ -20,6 +19,7 @@ from dpmanifold.stats.draws import checked_arithmetic, drawn_as, placed_forecast
 from dpmanifold.stats.inputs import checked_flag
 from dpmanifold.stats.refine import SMALL_FILL, Refinement, Wanted
 from dpmanifold.stats.shaping import ShapePlan, plan_shape
+from dpmanifold.summary import json_safe, table_text
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -15,7 +15,7 @@ from dpmanifold.frechet import UnitPoints
 from dpmanifold.mechanisms import Mechanism
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise
-from dpmanifold.privacy.accounts import Account
+from dpmanifold.privacy.budget_accounts import Account
 from dpmanifold.release import Release
 from dpmanifold.statistic import Header, Step
 from dpmanifold.stats.asking import Terms, ask

@@ -20,15 +20,15 @@ from dpmanifold.manifolds import Euclidean
 from dpmanifold.manifolds.base import shorten
 from dpmanifold.manifolds.embedding import TangentMap
 from dpmanifold.mechanisms import Calibration, Forecast, choose, usual
-from dpmanifold.mechanisms.forecasts import carried_over
+from dpmanifold.mechanisms.error_forecasts import carried_over
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise, PromiseError, PureDP
-from dpmanifold.privacy.accounts import Account
+from dpmanifold.privacy.budget_accounts import Account
 from dpmanifold.release import REFINE_SKIPPED, Clipping, Drawn, Release
 from dpmanifold.sensitivity import Sensitivity
 from dpmanifold.statistic import STATISTICS, Header, Kind, Statistic, Step
 from dpmanifold.stats.asking import Terms, ask
-from dpmanifold.stats.ball import BallSearch, RadiusPlan, moved_into, source_of
+from dpmanifold.stats.ball_estimation import BallSearch, RadiusPlan, moved_into, source_of
 from dpmanifold.stats.curator import Curator
 from dpmanifold.stats.draws import (
     RADIAL,

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from dpmanifold._check import positive_int, shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, Message
-from dpmanifold.facts import json_safe, table_text
 from dpmanifold.privacy import Promise, cautions
 from dpmanifold.release import EXACT, FLOAT
 from dpmanifold.statistic import (
@@ -23,12 +22,13 @@ from dpmanifold.statistic import (
     refuse_unknown,
     statistic_named,
 )
-from dpmanifold.stats.chain import SECOND_MOMENT
 from dpmanifold.stats.draws import checked_arithmetic
 from dpmanifold.stats.mean import MEAN
 from dpmanifold.stats.mean_plan import Plan, checked_public, plan_table
+from dpmanifold.stats.moment_chain import SECOND_MOMENT
 from dpmanifold.stats.prospects import USUAL_FILL, Prospect, prospect
 from dpmanifold.stats.query import QUERIES, Query, of_statistic, query_named
+from dpmanifold.summary import json_safe, table_text
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -13,11 +13,11 @@ from dpmanifold._merged_ids import unit_ids
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, Public
 from dpmanifold.frechet import UnitPoints
-from dpmanifold.privacy.accounts import Account, Mark
+from dpmanifold.privacy.budget_accounts import Account, Mark
 from dpmanifold.sources import as_source
 from dpmanifold.stats.content import content_of
 from dpmanifold.stats.inputs import as_batch, is_each_record, number_of_records, prepare_records
-from dpmanifold.stats.registered import Registered, facts_of
+from dpmanifold.stats.registered_data import Registered, facts_of
 from dpmanifold.stats.rehearsal import public_groups
 from dpmanifold.stats.samples import Data, Groups, Known, Sample, Units
 

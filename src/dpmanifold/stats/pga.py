@@ -15,19 +15,19 @@ from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.features import WEIGHT, FeatureMap, Signs, Squares, computed_diameter
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.inference import PrincipalComponents
-from dpmanifold.inference.pga import COUNT, principal_directions
+from dpmanifold.inference.principal_components import COUNT, principal_directions
 from dpmanifold.manifolds.vectors import shorten
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise
-from dpmanifold.privacy.accounts import Account
-from dpmanifold.records import LONGEST_VECTOR
+from dpmanifold.privacy.budget_accounts import Account
 from dpmanifold.release import Release
 from dpmanifold.sensitivity import Sensitivity
+from dpmanifold.serialization import LONGEST_VECTOR
 from dpmanifold.statistic import STATISTICS, Header, Kind, Step
 from dpmanifold.stats.asking import Terms, ask
-from dpmanifold.stats.chain import REFERENCE, Moment, MomentsProgram
 from dpmanifold.stats.curator import Curator
 from dpmanifold.stats.draws import additive, additive_forecast
+from dpmanifold.stats.moment_chain import REFERENCE, Moment, MomentsProgram
 from dpmanifold.stats.program import Program
 from dpmanifold.stats.query import LEVEL, REFINE, Option, Query
 from dpmanifold.stats.ranges import Limits, limits_of_features
@@ -281,7 +281,7 @@ PGA = Query(
     result=PrincipalComponents,
     options=(COMPONENTS_KEPT, LEVEL, REFINE),
     releases=(COMPONENTS.name,),
-    figure="dpmanifold.plots.geodesics:components",
+    figure="dpmanifold.plots.geodesic_plots:components",
     passes=2.0,
     views=("npy", "picture", "links"),
 )

@@ -30,8 +30,8 @@ from dpmanifold.linalg import from_vecd, to_vecd
 from dpmanifold.privacy import Promise
 from dpmanifold.release import Drawn, Release
 from dpmanifold.stats.averaged import AverageProgram
-from dpmanifold.stats.chain import REGION_SHARES, SECOND_MOMENT, Chain
 from dpmanifold.stats.joint_moments import JOINT_MOMENTS, JointMomentsAboutCenter
+from dpmanifold.stats.moment_chain import REGION_SHARES, SECOND_MOMENT, Chain
 from dpmanifold.stats.program import Parallel, Program
 
 # The data assumed: uniform up to this share of the radius about a mean that is so many radii from the centre. Data that

@@ -19,7 +19,7 @@ from dpmanifold.mechanisms import MECHANISMS
 from dpmanifold.registry import Registry, is_own, is_own_function
 from dpmanifold.release import Release
 from dpmanifold.statistic import STATISTICS, Statistic
-from dpmanifold.stats.registered import Registered
+from dpmanifold.stats.registered_data import Registered
 from dpmanifold.stats.requests import Question, asked
 from dpmanifold.stats.samples import Sample, Units
 

@@ -21,7 +21,7 @@ from dpmanifold.mechanisms.base import FRECHET
 from dpmanifold.privacy import ApproxDP, Promise, PureDP, compose
 from dpmanifold.release import TANGENT_GAP, Clipping, Release
 from dpmanifold.statistic import Decisions, Header, Kind, Step
-from dpmanifold.stats.ball import (
+from dpmanifold.stats.ball_estimation import (
     LEAST_INSIDE,
     PURE_REFINE_SHARES,
     REFINE_COVERAGE,

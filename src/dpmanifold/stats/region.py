@@ -13,13 +13,13 @@ from dpmanifold.inference import ConfidenceRegion
 from dpmanifold.mechanisms.base import FRECHET
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise
-from dpmanifold.privacy.accounts import Account
+from dpmanifold.privacy.budget_accounts import Account
 from dpmanifold.statistic import Decisions, Header
 from dpmanifold.stats.asking import Terms, ask
-from dpmanifold.stats.chain import SECOND_MOMENT, gaussian
 from dpmanifold.stats.curator import Curator
 from dpmanifold.stats.featured import FeatureProgram
 from dpmanifold.stats.joint_moments import JOINT_MOMENTS, JointMomentsAboutCenter
+from dpmanifold.stats.moment_chain import SECOND_MOMENT, gaussian
 from dpmanifold.stats.program import Program
 from dpmanifold.stats.prospects import joint_draws, smaller_in_one_draw
 from dpmanifold.stats.query import ESTIMAND_OF_INFERENCE, LEVEL, REFINE, Query

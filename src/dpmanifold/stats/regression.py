@@ -12,25 +12,25 @@ from dpmanifold import features
 from dpmanifold._check import FloatArray, open_fraction
 from dpmanifold.ball import Ball, require_ball
 from dpmanifold.errors import InvalidArgumentError, Public
-from dpmanifold.features.geodesics import Geodesic, MarkedMoments
+from dpmanifold.features.regression_features import Geodesic, MarkedMoments
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.inference.design import MOMENTS, Range, are_moments, checked_range
-from dpmanifold.inference.regression import GeodesicRegression, curve_of, radius_of
+from dpmanifold.inference.geodesic_regression import GeodesicRegression, curve_of, radius_of
 from dpmanifold.mechanisms import Calibration, Forecast
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise
-from dpmanifold.privacy.accounts import Account
+from dpmanifold.privacy.budget_accounts import Account
 from dpmanifold.release import Clipping, Release
 from dpmanifold.sensitivity import Sensitivity
 from dpmanifold.statistic import STATISTICS, Header, Statistic, Step
 from dpmanifold.stats.asking import Terms, ask
-from dpmanifold.stats.ball import RadiusPlan
-from dpmanifold.stats.chain import gaussian
+from dpmanifold.stats.ball_estimation import RadiusPlan
 from dpmanifold.stats.curator import Curator
 from dpmanifold.stats.draws import Hidden, additive, additive_forecast, checked_arithmetic, refuse_overflow
 from dpmanifold.stats.featured import FeatureStatistic
 from dpmanifold.stats.inputs import checked_flag, divide
 from dpmanifold.stats.marks import MarkedPoints, Scored
+from dpmanifold.stats.moment_chain import gaussian
 from dpmanifold.stats.program import Declared, Drawing, Program, together
 from dpmanifold.stats.query import LEVEL, REFINE, Query
 from dpmanifold.stats.ranges import Limits
@@ -316,7 +316,7 @@ REGRESSION_QUERY = Query(
         ),
     ),
     releases=(REGRESSION.name,),
-    figure="dpmanifold.plots.geodesics:regression",
+    figure="dpmanifold.plots.geodesic_plots:regression",
     views=("npy", "picture"),
     passes=3.0,
 )

@@ -30,8 +30,8 @@ from dpmanifold.release import Release
 from dpmanifold.statistic import REPLACE_ONE_UNIT_SAME_CLASSES, Header, Statistic, Step
 from dpmanifold.stats.draws import Bits
 from dpmanifold.stats.marks import MarkedPoints
+from dpmanifold.stats.payment import outcome_of, releases_in
 from dpmanifold.stats.requests import Question, written_options
-from dpmanifold.stats.settling import outcome_of, releases_in
 
 # Different points: most of them near the centre, so that a smaller ball is found where one is looked for, and some up
 # to the edge.

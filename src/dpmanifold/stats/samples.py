@@ -20,7 +20,7 @@ from dpmanifold.ball import Ball, require_ball
 from dpmanifold.errors import Either, InvalidArgumentError, InvalidDataError, Message, Public
 from dpmanifold.frechet import LabelledPoints, UnitPoints, lowest_tol
 from dpmanifold.inference.design import Range, checked_range
-from dpmanifold.privacy.accounts import Account, Mark
+from dpmanifold.privacy.budget_accounts import Account, Mark
 from dpmanifold.sources import as_source
 from dpmanifold.statistic import (
     REPLACE_ONE_UNIT,
@@ -39,7 +39,7 @@ from dpmanifold.stats.inputs import (
     prepare_records,
 )
 from dpmanifold.stats.marks import MarkedPoints, marked_points
-from dpmanifold.stats.registered import Registered, facts_by_class, facts_of
+from dpmanifold.stats.registered_data import Registered, facts_by_class, facts_of
 from dpmanifold.stats.rehearsal import public_classes, public_groups, public_marks, public_units
 from dpmanifold.stats.requests import written
 

@@ -22,7 +22,7 @@ from dpmanifold.mechanisms import Calibration, Forecast, get
 from dpmanifold.privacy import Promise
 from dpmanifold.release import REVEALED, Clipping, Drawn, Release
 from dpmanifold.statistic import STATISTICS, Header, Kind, Statistic, Step
-from dpmanifold.stats.ball import moved_into
+from dpmanifold.stats.ball_estimation import moved_into
 from dpmanifold.stats.draws import Hidden, PointDraw, additive, mean_step
 from dpmanifold.stats.inputs import checked_flag
 from dpmanifold.stats.joint_moments import JOINT_MOMENTS

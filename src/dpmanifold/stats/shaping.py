@@ -16,9 +16,9 @@ from dpmanifold.errors import InvalidArgumentError, Message
 from dpmanifold.features import Shape, checked_shape
 from dpmanifold.manifolds import Euclidean
 from dpmanifold.mechanisms import Forecast, Mechanism, choose, usual
-from dpmanifold.mechanisms.forecasts import shaped_forecast
+from dpmanifold.mechanisms.error_forecasts import shaped_forecast
 from dpmanifold.privacy import Promise, PromiseError, PureDP
-from dpmanifold.stats.ball import RadiusPlan
+from dpmanifold.stats.ball_estimation import RadiusPlan
 from dpmanifold.stats.draws import Chosen
 from dpmanifold.stats.inputs import divide
 from dpmanifold.stats.refine import SMALL_FILL, Wanted

@@ -11,7 +11,7 @@ from dpmanifold.ball import Ball
 from dpmanifold.inference import TwoSampleTest
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise
-from dpmanifold.privacy.accounts import Account
+from dpmanifold.privacy.budget_accounts import Account
 from dpmanifold.stats.asking import Terms, ask
 from dpmanifold.stats.curator import Curator
 from dpmanifold.stats.k_sample import K_SAMPLE
@@ -86,5 +86,5 @@ TWO_SAMPLE = replace(
     call=private_two_sample_test,
     sample=Pair,
     result=TwoSampleTest,
-    figure="dpmanifold.plots.two_sample:test",
+    figure="dpmanifold.plots.group_comparisons:test",
 )

@@ -16,16 +16,16 @@ from dpmanifold.mechanisms import get
 from dpmanifold.mechanisms.base import FRECHET
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise
-from dpmanifold.privacy.accounts import Account
+from dpmanifold.privacy.budget_accounts import Account
 from dpmanifold.release import Release
 from dpmanifold.sensitivity import Sensitivity
 from dpmanifold.statistic import STATISTICS, Header, Kind, Step
 from dpmanifold.stats.asking import Terms, ask
-from dpmanifold.stats.chain import EXCESS, REFERENCE, Moment, excess_about, located, mean_power
 from dpmanifold.stats.curator import Curator
 from dpmanifold.stats.draws import Hidden, checked_arithmetic, choose_for, mean_step, refuse_inexact
 from dpmanifold.stats.inputs import divide
 from dpmanifold.stats.mean import MEAN, draw_mean
+from dpmanifold.stats.moment_chain import EXCESS, REFERENCE, Moment, excess_about, located, mean_power
 from dpmanifold.stats.program import Drawing, Program
 from dpmanifold.stats.query import MECHANISM, Option, Query
 from dpmanifold.stats.samples import Units

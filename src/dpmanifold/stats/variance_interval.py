@@ -14,14 +14,14 @@ from dpmanifold.inference import VarianceInterval
 from dpmanifold.noise.source import Rng
 from dpmanifold.noise.tails import Tail
 from dpmanifold.privacy import Budget, Promise
-from dpmanifold.privacy.accounts import Account
+from dpmanifold.privacy.budget_accounts import Account
 from dpmanifold.release import Release
 from dpmanifold.sensitivity import Sensitivity
 from dpmanifold.statistic import STATISTICS, Header, Kind
 from dpmanifold.stats.asking import Terms, ask
-from dpmanifold.stats.chain import Moment, MomentsProgram, mean_power
 from dpmanifold.stats.curator import Curator
 from dpmanifold.stats.joint_moments import JOINT_DISTANCES
+from dpmanifold.stats.moment_chain import Moment, MomentsProgram, mean_power
 from dpmanifold.stats.program import Program
 from dpmanifold.stats.query import LEVEL, REFINE, Query
 from dpmanifold.stats.ranges import Limits, near

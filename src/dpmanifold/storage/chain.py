@@ -12,7 +12,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
-from dpmanifold.privacy.accounts import canonical_json
+from dpmanifold.privacy.budget_accounts import canonical_json
 
 BEFORE_ALL = "0" * 64
 """What the first entry names as the hash before it."""

@@ -14,7 +14,7 @@ from dpmanifold.manifolds import Layout
 from dpmanifold.manifolds.base import EPS, POINT_TOLERANCE
 from dpmanifold.manifolds.embedding import SLACK, Embedding
 from dpmanifold.manifolds.exact_points import ExactPoints, norm
-from dpmanifold.manifolds.symmetric import ConstantCurvature
+from dpmanifold.manifolds.symmetric_spaces import ConstantCurvature
 from dpmanifold.manifolds.vectors import unit_direction, vector_norm
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpmanifold import STATISTICS, Query, Release
-from dpmanifold.features.geodesics import Geodesic
+from dpmanifold.features.regression_features import Geodesic
 from dpmanifold.inference import FromReleases
 from dpmanifold.statistic import Kind
 from dpmanifold.stats import AveragedStatistic, AverageProgram, Terms, WithCovariate, ask

@@ -21,7 +21,7 @@ from dpmanifold.mechanisms import get
 from dpmanifold.noise import GradientLaw, RiemannianLaplace
 from dpmanifold.noise.source import SimulationSource
 from dpmanifold.plots import canvas
-from dpmanifold.plots.landmarks import aligned
+from dpmanifold.plots.landmark_shapes import aligned
 from dpmanifold.privacy import PureDP
 from dpmanifold_papers import simulation as sim
 from dpmanifold_papers.framework import Experiment, ResultTable, Row, Task, data_file, group

@@ -263,7 +263,7 @@ _BLOCK = 2**24
 def smallest(stored: CardArray, most: int) -> tuple[Array, npt.NDArray[np.uint64]]:
     """Return the points with the smallest hashes, `most` of them or a few more, and the hashes; fetched.
 
-    The hash is that of :mod:`dpmanifold.frechet.passes`, number by number.
+    The hash is that of :mod:`dpmanifold.frechet.map_reduce`, number by number.
     """
     with failures_told(), stored.array.device:
         share = min(1.0, 4 * most / max(1, len(stored)))

@@ -22,7 +22,7 @@ from dpmanifold.linalg.exact_sums import ExactSum, IntArray
 from dpmanifold.linalg.native.library import ImageArguments, PassArguments, card_in_use, current, limited
 
 if TYPE_CHECKING:
-    from dpmanifold.linalg.cards.passes import Asked
+    from dpmanifold.linalg.cards.cuda_passes import Asked
 
 # One by one matrices are numbers: numpy is exact there, and needs no help.
 SMALLEST_SIZE, LARGEST_SIZE = 2, 64
@@ -213,7 +213,7 @@ def run(
     if sums is not None and sums.size != size:
         raise InvalidArgumentError(f"the sums must have {size} entries, got {sums.size}.")
     if not accurate and card_in_use(isinstance(x, CardArray)):
-        from dpmanifold.linalg.cards.passes import Asked
+        from dpmanifold.linalg.cards.cuda_passes import Asked
 
         asked = Asked(
             x, n, k, function, condition, factor, lower, power, powers, center, radius, tolerance,
@@ -287,7 +287,7 @@ def images(
 
 def _on_card(asked: Asked) -> Outcome:
     """Let a card do a pass that was checked."""
-    from dpmanifold.linalg.cards.passes import run as run_there
+    from dpmanifold.linalg.cards.cuda_passes import run as run_there
 
     if asked.sums is not None:
         asked.sums.count(asked.n)
@@ -300,8 +300,8 @@ def _on_card(asked: Asked) -> Outcome:
 
 def longest_norm(triangles: CardArray) -> tuple[float, npt.NDArray[np.intp]]:
     """Return the largest norm of logarithms of packed triangles on a card, and which ones its kernels did not take."""
-    from dpmanifold.linalg.cards.passes import Asked
-    from dpmanifold.linalg.cards.passes import longest_norm as look_there
+    from dpmanifold.linalg.cards.cuda_passes import Asked
+    from dpmanifold.linalg.cards.cuda_passes import longest_norm as look_there
 
     k, n = size_of(triangles.shape[-1]), len(triangles)
     asked = Asked(
@@ -334,7 +334,7 @@ def describes(images: Array | CardArray) -> bool:
 def _fits_card(images: Array | CardArray) -> bool:
     if not card_in_use(isinstance(images, CardArray)):
         return False
-    from dpmanifold.linalg.cards.images import fits
+    from dpmanifold.linalg.cards.descriptor_kernels import fits
 
     return fits(images)
 
@@ -354,7 +354,7 @@ def describe(images: Array | CardArray, eta: float, columns: FloatArray, rows: F
     require(columns, (width,), "the columns")
     require(rows, (height,), "the rows")
     if _fits_card(images):
-        from dpmanifold.linalg.cards.images import describe as describe_there
+        from dpmanifold.linalg.cards.descriptor_kernels import describe as describe_there
 
         return describe_there(images, eta, columns, rows)
     found = current()

@@ -36,7 +36,7 @@ from dpmanifold.manifolds.laws.geometry import (
     spheres_have_the_stated_area,
     translations_bend_squares_at_most_once,
 )
-from dpmanifold.manifolds.laws.samples import BrokenLawError, require
+from dpmanifold.manifolds.laws.seeded_inputs import BrokenLawError, require
 from dpmanifold.registry import is_own
 
 Law = Callable[[Manifold, np.random.Generator], None]

@@ -14,9 +14,9 @@ from scipy import special
 
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.manifolds.base import Manifold
-from dpmanifold.manifolds.facts import Area, RankOne, log_unit_sphere
-from dpmanifold.manifolds.laws.samples import directions, fewer, points, reach, require
-from dpmanifold.manifolds.symmetric import cot_of_root, log_sinc_of_root
+from dpmanifold.manifolds.laws.seeded_inputs import directions, fewer, points, reach, require
+from dpmanifold.manifolds.optional_properties import Area, RankOne, log_unit_sphere
+from dpmanifold.manifolds.symmetric_spaces import cot_of_root, log_sinc_of_root
 from dpmanifold.manifolds.vectors import complete_basis, log_sinhc, vector_norm
 
 # What formulas may differ by from each other, and from differences of distances.

@@ -28,7 +28,7 @@ struct ImageTeam {
         double partial[WARPS][PRODUCTS];
         double total[PRODUCTS];
     };
-    static_assert(sizeof(Own) <= 8192, "cards/images.py leaves as much");
+    static_assert(sizeof(Own) <= 8192, "cards/descriptor_kernels.py leaves as much");
 
     struct Memory {
         double* gray;  // (height + 4, width + 4)

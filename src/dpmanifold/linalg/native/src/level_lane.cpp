@@ -28,7 +28,7 @@ long describe_as_card(const Images* images, long first, long last, void* memory)
     return (images->channels == 1 ? describe_of_kind<1> : describe_of_kind<3>)(images, first, last, memory);
 }
 
-// As cards/images.py counts it.
+// As cards/descriptor_kernels.py counts it.
 long card_image_memory(const Images* images) { return 8 * (images->height + 4) * (images->width + 4); }
 
 }  // namespace

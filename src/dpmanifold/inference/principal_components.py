@@ -15,14 +15,14 @@ import scipy
 
 from dpmanifold._check import Array, FloatArray, open_fraction, positive_int, shown
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.facts import all_told, array_text
 from dpmanifold.features import WEIGHT, checked_weight
 from dpmanifold.inference.estimate import ReleasedMean
 from dpmanifold.inference.hotelling import average_error, spectral_noise, stretched, threshold
-from dpmanifold.inference.records import FromRelease, VarianceShares
+from dpmanifold.inference.inference_result import FromRelease, VarianceShares
 from dpmanifold.linalg import from_vecd
-from dpmanifold.records import array_to_json
 from dpmanifold.release import Release
+from dpmanifold.serialization import array_to_json
+from dpmanifold.summary import all_told, array_text
 
 COUNT = "n_components"
 """What a release states the number of directions as."""

@@ -15,7 +15,7 @@ from dpmanifold.manifolds import KendallShapes
 from dpmanifold.plots import canvas
 from dpmanifold.plots.globe import bare_globe, camera_on, draw_curve
 from dpmanifold.plots.glyphs import draw_grid
-from dpmanifold.plots.landmarks import aligned, outline, strokes
+from dpmanifold.plots.landmark_shapes import aligned, outline, strokes
 
 # So many are drawn; a table has the others.
 _MOST = 4

@@ -76,7 +76,8 @@ class Registered(ABC):
     invalid : what records that are no points count as, "raise" (there were none) or "center"
     fingerprint : of the records under the ledger's key, so that the same ones are known under another name
     records_mark : of the records alone, the same whoever owns them and whatever their classes are
-    facts : all that is public about the data, as it was registered (see :class:`~dpmanifold.stats.registered.Survey`)
+    facts : all that is public about the data, as it was registered (see
+        :class:`~dpmanifold.stats.registered_data.Survey`)
     covariate : what is public about the covariate that was registered with them; None where there is none
     """
 

@@ -17,17 +17,17 @@ import numpy.typing as npt
 from dpmanifold._check import Array, FloatArray, open_fraction, positive_int, shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import DPManifoldError, InvalidArgumentError
-from dpmanifold.facts import all_told, array_text, told
-from dpmanifold.features.geodesics import ROOT3, Geodesic, MarkedMoments
+from dpmanifold.features.regression_features import ROOT3, Geodesic, MarkedMoments
 from dpmanifold.inference.design import Design, as_marks, checked_range
 from dpmanifold.inference.estimate import features_of
 from dpmanifold.inference.hotelling import NoisyCovariance, ShrunkCovariance, squared_length
-from dpmanifold.inference.records import FromRelease, VarianceShares
+from dpmanifold.inference.inference_result import FromRelease, VarianceShares
 from dpmanifold.linalg import from_vecd, symmetrize
 from dpmanifold.manifolds.vectors import shorten
 from dpmanifold.privacy import cautions
-from dpmanifold.records import array_to_json
 from dpmanifold.release import BALL_COST, RELEASED, Release
+from dpmanifold.serialization import array_to_json
+from dpmanifold.summary import all_told, array_text, told
 
 # Where the curve is told to people and machines, as parts of the range.
 _TOLD = (0.0, 0.25, 0.5, 0.75, 1.0)

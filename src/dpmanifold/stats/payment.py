@@ -43,9 +43,9 @@ from dpmanifold.errors import (
 )
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise
-from dpmanifold.privacy.accounts import Account, Mark, Order, Receipt, checked_text, random_key
-from dpmanifold.records import record_from_text
+from dpmanifold.privacy.budget_accounts import Account, Mark, Order, Receipt, checked_text, random_key
 from dpmanifold.release import Release
+from dpmanifold.serialization import record_from_text
 from dpmanifold.stats.curator import Curator, Notice
 
 OUTCOME = "dpmanifold outcome 1"

@@ -11,14 +11,14 @@ import numpy as np
 
 from dpmanifold._check import FloatArray, open_fraction
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.facts import all_told
 from dpmanifold.features import FOURTH_WEIGHT, SQUARE_WEIGHT, THIRD_WEIGHT, WEIGHT, Distances
 from dpmanifold.inference.estimate import ReleasedMean, features_of, mean_hessian
 from dpmanifold.inference.hotelling import average_error, stretched, threshold
-from dpmanifold.inference.records import FromRelease, VarianceShares
+from dpmanifold.inference.inference_result import FromRelease, VarianceShares
 from dpmanifold.linalg import from_vecd
 from dpmanifold.release import Release
 from dpmanifold.statistic import Kind
+from dpmanifold.summary import all_told
 
 
 class SquaredDistances(NamedTuple):

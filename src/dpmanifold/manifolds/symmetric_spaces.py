@@ -13,7 +13,7 @@ import numpy as np
 
 from dpmanifold._check import FloatArray
 from dpmanifold.manifolds.base import Manifold
-from dpmanifold.manifolds.facts import Area, RankOne
+from dpmanifold.manifolds.optional_properties import Area, RankOne
 from dpmanifold.manifolds.vectors import complete_basis, u_cot_u, u_coth_u, unit_direction, vector_norm
 
 

@@ -19,14 +19,14 @@ import scipy
 from dpmanifold._cells import checked_names
 from dpmanifold._check import Array, FloatArray, open_fraction, shown
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.facts import all_told, told
 from dpmanifold.inference.estimate import FRECHET, TANGENT, Estimate, ReleasedMean, chart_derivative
 from dpmanifold.inference.hotelling import NoisyCovariance, ShrunkCovariance, degrees_of_freedom
+from dpmanifold.inference.inference_result import Conclusion, VarianceShares
 from dpmanifold.inference.joint import CorrectedEstimate, JointEstimate, combined, estimate_of
-from dpmanifold.inference.records import Conclusion, VarianceShares
 from dpmanifold.inference.welch_james import Located, Omnibus, omnibus_of, omnibus_of_joint
 from dpmanifold.linalg import symmetrize
 from dpmanifold.release import Release
+from dpmanifold.summary import all_told, told
 
 MEANS_TOLD = {FRECHET: "Fréchet means", TANGENT: "tangent means at the ball's centre"}
 

@@ -27,7 +27,7 @@ from dpmanifold.noise import (
     RandomSource,
     SimulationSource,
     SystemSource,
-    exact,
+    exact_vector_noise,
     grid_of,
     lazy,
     likeliest,
@@ -311,7 +311,7 @@ def test_refinement_is_as_rare_as_stated_whatever_the_value(law, monkeypatch):
     """With 64 bits on a grid of 2^-50 (a = 51) it can be counted: below b 2^(a-b) per coordinate, alike for all v."""
     counts = dict.fromkeys((0.0, 2.0**-51, 0.1, 1000.0), 0)
     kept, d, n = lazy.Uniforms.refine, 6, 2500
-    monkeypatch.setattr(exact, "first_bits", lambda scale, grid: 64)
+    monkeypatch.setattr(exact_vector_noise, "first_bits", lambda scale, grid: 64)
     for seed, v in enumerate(counts):
 
         def refine(self, v=v):

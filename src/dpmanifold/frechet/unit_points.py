@@ -22,7 +22,7 @@ from dpmanifold._check import Array, FloatArray
 from dpmanifold._ids import UnitIds
 from dpmanifold.ball import Ball, require_ball
 from dpmanifold.errors import InvalidDataError, Public
-from dpmanifold.frechet.passes import (
+from dpmanifold.frechet.map_reduce import (
     OverPoints,
     Part,
     Sample,
@@ -34,7 +34,7 @@ from dpmanifold.frechet.passes import (
     unpacked,
     within,
 )
-from dpmanifold.frechet.records import (
+from dpmanifold.frechet.record_blocks import (
     Records,
     add_clipped,
     bytes_of_a_point,

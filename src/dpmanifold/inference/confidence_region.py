@@ -12,15 +12,15 @@ from scipy import special
 
 from dpmanifold._check import Array, FloatArray, open_fraction, positive_int
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.facts import all_told, array_text, told
 from dpmanifold.inference.estimate import TANGENT, Estimate, ReleasedMean
 from dpmanifold.inference.hotelling import squared_length
+from dpmanifold.inference.inference_result import FromRelease, VarianceShares
 from dpmanifold.inference.joint import CorrectedEstimate, Grown, JointEstimate, estimate_of
-from dpmanifold.inference.records import FromRelease, VarianceShares
 from dpmanifold.linalg import symmetrize
 from dpmanifold.manifolds.base import shorten
-from dpmanifold.records import array_to_json
 from dpmanifold.release import Release
+from dpmanifold.serialization import array_to_json
+from dpmanifold.summary import all_told, array_text, told
 
 TANGENT_HINT = (
     "most of the region is an allowance for the noise on the spread. A region for the tangent mean at the ball's "

@@ -12,8 +12,8 @@ from dpmanifold import frechet
 from dpmanifold._check import Array, FloatArray, open_fraction, positive_int
 from dpmanifold.audit.empirical import Certificate, Measure, advantage, certified, epsilon_of, mu_of, rho_of
 from dpmanifold.audit.findings import ADVANTAGE, BLACK_BOX, LOW_BITS, TIMING, WORDS, Audit, Finding
+from dpmanifold.audit.floating_point_attack import tangent_word_log_ratio, word_log_ratio
 from dpmanifold.audit.low_bits import low_bit_scores
-from dpmanifold.audit.words import tangent_word_log_ratio, word_log_ratio
 from dpmanifold.ball import Ball, require_ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.frechet import UnitPoints

@@ -18,7 +18,7 @@ from dpmanifold.frechet import LabelledPoints, UnitPoints
 from dpmanifold.mechanisms import Calibration, candidates
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise, PromiseError
-from dpmanifold.privacy.accounts import Account
+from dpmanifold.privacy.budget_accounts import Account
 from dpmanifold.release import RELEASED, Drawn, Release
 from dpmanifold.statistic import STATISTICS, Header, Kind, Statistic, Step
 from dpmanifold.stats.asking import Terms, ask

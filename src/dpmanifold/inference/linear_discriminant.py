@@ -16,14 +16,14 @@ from scipy import special
 from dpmanifold._cells import checked_names, numbers_of_labels
 from dpmanifold._check import Array, FloatArray, shown
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.facts import all_told
 from dpmanifold.features import COUNT_WEIGHT, WEIGHT, ClassMoments, coordinates
 from dpmanifold.inference.estimate import features_of
 from dpmanifold.inference.hotelling import denoised
-from dpmanifold.inference.records import FromRelease, VarianceShares
+from dpmanifold.inference.inference_result import FromRelease, VarianceShares
 from dpmanifold.linalg import from_vecd, symmetrize
 from dpmanifold.manifolds.vectors import shorten
 from dpmanifold.release import Release
+from dpmanifold.summary import all_told
 
 # How often noise is added once more, up to which dimension; and in how many it is beyond.
 _TIMES, _LARGE, _FEW = 20, 100, 4

@@ -41,7 +41,7 @@ from dpmanifold.privacy.amounts import (
     left_of,
     nothing,
 )
-from dpmanifold.privacy.exact import (
+from dpmanifold.privacy.exact_decimals import (
     decimal_fraction,
     decimal_text,
     float_down,

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple, TypeVar
 from dpmanifold._check import Array
 from dpmanifold.ball import Ball
 from dpmanifold.codec import from_record, to_record
-from dpmanifold.facts import all_told, told
 from dpmanifold.inference.estimate import features_of
 from dpmanifold.manifolds import Manifold
 from dpmanifold.privacy import Promise, cautions
 from dpmanifold.release import CLIPPING_UNSTATED, FLOAT_TOLD, Release, not_promised, receipt_facts
 from dpmanifold.result import Result
+from dpmanifold.summary import all_told, told
 
 C = TypeVar("C", bound="FromReleases")
 
