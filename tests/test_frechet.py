@@ -277,7 +277,7 @@ def test_the_first_step_of_many_points_follows_their_spread(space):
 def test_a_unit_average_does_not_depend_on_other_units(monkeypatch, space):
     """Not even by rounding, and not even on how many records they have, which moves the edges of blocks."""
     monkeypatch.setattr("dpmanifold.frechet.solver._BLOCK", 8 * 9 * 50)
-    monkeypatch.setattr("dpmanifold.frechet.unit_points._GATHERED", 9 * 50)
+    monkeypatch.setattr("dpmanifold.frechet.points_per_unit._GATHERED", 9 * 50)
     ball = Ball(space, space.origin, 0.5)
     rng = np.random.default_rng(0)
     X = in_ball(ball, 600, rng)

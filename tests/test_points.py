@@ -101,9 +101,9 @@ def test_blocks_leave_no_trace(monkeypatch, space):
     units, records = points_of(X, ball, ids).array(), points_of(X, ball, EACH_RECORD)
     for size in (1, 100, 1000, 5000, 100_000):
         monkeypatch.setattr("dpmanifold.frechet.record_blocks._BLOCK", size)
-        monkeypatch.setattr("dpmanifold.frechet.unit_points._GATHERED", size)
+        monkeypatch.setattr("dpmanifold.frechet.points_per_unit._GATHERED", size)
         monkeypatch.setattr("dpmanifold.frechet.record_blocks._FEWEST", 7)
-        monkeypatch.setattr("dpmanifold.frechet.unit_points._FEWEST", 7)
+        monkeypatch.setattr("dpmanifold.frechet.points_per_unit._FEWEST", 7)
         same_bits(points_of(X, ball, ids).array(), units)
         found = points_of(X, ball, EACH_RECORD)
         same_bits(found.mean(), records.mean())
@@ -123,7 +123,7 @@ def test_an_average_depends_on_the_records_of_its_unit_alone(space):
 @pytest.mark.parametrize("space", [SPD(3, metric="riemann"), Sphere(2)], ids=repr)
 def test_an_average_does_not_depend_on_who_shares_its_block(monkeypatch, space):
     """A unit with thousands of records: alone in its block, or with others before and behind it."""
-    monkeypatch.setattr("dpmanifold.frechet.unit_points._GATHERED", 3000 * space.origin.size)
+    monkeypatch.setattr("dpmanifold.frechet.points_per_unit._GATHERED", 3000 * space.origin.size)
     ball, _, _ = question(space)
     X = in_ball(ball, 5000, np.random.default_rng(4))
     alone = points_of(X, ball, np.repeat([0, 1], [2500, 2500])).array()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dpmanifold as dpm
-from dpmanifold.frechet.unit_points import made_from
+from dpmanifold.frechet.points_per_unit import made_from
 from dpmanifold.ledger import Ledger
 from dpmanifold.stats.curator import Told
 from dpmanifold.stats.inputs import prepare_records, records_of

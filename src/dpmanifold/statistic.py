@@ -28,7 +28,7 @@ from dpmanifold.registry import Registry, is_own
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from dpmanifold.frechet.unit_points import UnitPoints
+    from dpmanifold.frechet.points_per_unit import UnitPoints
     from dpmanifold.release import Clipping, Release
     from dpmanifold.result import Result
     from dpmanifold.stats.program import Program

@@ -7,6 +7,7 @@ the tolerance, and must show neither the residual nor the number of iterations.
 """
 
 from dpmanifold.frechet.points_from_sources import MadeOf, made_of
+from dpmanifold.frechet.points_per_unit import InClass, LabelledPoints, UnitPoints, made_by_class, made_from
 from dpmanifold.frechet.reading import Reading
 from dpmanifold.frechet.record_blocks import Records
 from dpmanifold.frechet.solver import safe_step_and_cap
@@ -28,7 +29,6 @@ from dpmanifold.frechet.tolerances import (
     public_tol,
     tangent_gap,
 )
-from dpmanifold.frechet.unit_points import InClass, LabelledPoints, UnitPoints, made_by_class, made_from
 
 __all__ = [
     "FrechetMean",

@@ -24,10 +24,10 @@ from dpmanifold.ball import Ball, require_ball
 from dpmanifold.engines import Engine, Held
 from dpmanifold.errors import SourceChangedError
 from dpmanifold.frechet.map_reduce import Part, run, solving
+from dpmanifold.frechet.points_per_unit import UnitPoints, averaged, of_averages, refuse_too_many
 from dpmanifold.frechet.reading import FirstPass, Found, Kept, Reading, UnitWords, WhatWasFound
 from dpmanifold.frechet.record_blocks import bytes_of_a_point, room_for
 from dpmanifold.frechet.solver import Summands
-from dpmanifold.frechet.unit_points import UnitPoints, averaged, of_averages, refuse_too_many
 from dpmanifold.linalg.exact_sums import IntArray
 from dpmanifold.progress import quietly
 from dpmanifold.sources import Piece

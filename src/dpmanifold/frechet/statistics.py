@@ -17,11 +17,11 @@ from dpmanifold.engines import current_engine
 from dpmanifold.errors import ConvergenceError, InvalidArgumentError, InvalidDataError, Public
 from dpmanifold.frechet.map_reduce import unpacked
 from dpmanifold.frechet.points_from_sources import made_of
+from dpmanifold.frechet.points_per_unit import UnitPoints, made_from
 from dpmanifold.frechet.reading import Reading
 from dpmanifold.frechet.record_blocks import Records
 from dpmanifold.frechet.solver import Solved, blocks, solve_groups
 from dpmanifold.frechet.tolerances import lowest_tol, public_tol
-from dpmanifold.frechet.unit_points import UnitPoints, made_from
 from dpmanifold.linalg import ExactSum
 from dpmanifold.linalg.exact_sums import weighted_sum
 from dpmanifold.linalg.fused import LARGEST_LOGARITHM
