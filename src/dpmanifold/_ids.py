@@ -93,7 +93,7 @@ def as_sequence(units: object, name: str) -> list[Any] | Array:
     try:
         if not hasattr(units, "__array__"):
             return list(units)  # type: ignore[call-overload, no-any-return]
-        array = np.asarray(units)
+        array = entries_of(units)
     except (MemoryError, TimeoutError):
         raise
     except Exception:
@@ -109,6 +109,17 @@ def as_sequence(units: object, name: str) -> list[Any] | Array:
         dtype=array.dtype,
         kinds=Public(KINDS),
     )
+
+
+def are_encoded(units: object) -> bool:
+    """Return whether ids come as distinct ones and places among them, none missing, as readers of files have them."""
+    encoded = hasattr(units, "dictionary") and hasattr(units, "indices")
+    return encoded and units.null_count == 0 and units.dictionary.null_count == 0  # type: ignore[attr-defined]
+
+
+def entries_of(units: Any) -> Array:
+    """Return ids, one per record, as numpy's array: a word that many have is one object, whatever its length."""
+    return np.asarray(units.dictionary)[np.asarray(units.indices)] if are_encoded(units) else np.asarray(units)
 
 
 def are_text(ids: list[Any], name: str) -> bool:

@@ -22,6 +22,7 @@ from dpmanifold._ids import (
     KINDS,
     LOOK_ALIKE,
     UnitIds,
+    are_encoded,
     are_text,
     as_sequence,
     decoded,
@@ -151,7 +152,7 @@ class MergedIds(Reticent):
 
     def _read(self, units: object, where: str, first: int) -> tuple[list[str] | Array, bool, Any]:
         """Return distinct ids or all of them, whether they are text, and which of them each record has."""
-        units, codes = _used(units) if _is_encoded(units) else (units, slice(None))
+        units, codes = _used(units) if are_encoded(units) else (units, slice(None))
         whole = _whole_words(units)
         ids = self._plain(units, where, first) if whole is None else whole
         return ids, whole is not None or isinstance(ids, list), codes
@@ -274,12 +275,6 @@ def _above(ids: Array, low: int) -> IntArray:
     if ids.dtype.kind == "u":
         return np.asarray(ids - ids.dtype.type(low)).astype(np.int64)
     return np.asarray(ids.astype(np.int64) - low)
-
-
-def _is_encoded(units: object) -> bool:
-    """Return whether ids come as distinct ones and places among them, none missing, as readers of files have them."""
-    encoded = hasattr(units, "dictionary") and hasattr(units, "indices")
-    return encoded and units.null_count == 0 and units.dictionary.null_count == 0  # type: ignore[attr-defined]
 
 
 def _used(units: Any) -> tuple[Any, IntArray]:

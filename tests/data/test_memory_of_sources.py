@@ -4,8 +4,13 @@ import subprocess
 import sys
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import zarr
+
+from dpmanifold import data
+from dpmanifold.errors import InvalidDataError
 
 pytestmark = pytest.mark.slow
 
@@ -57,3 +62,102 @@ print(peak() - before)
 def test_memory_does_not_grow_with_the_number_of_blocks():
     done = subprocess.run([sys.executable, "-c", OF_BLOCKS], capture_output=True, text=True, check=True)
     assert float(done.stdout) < 20  # MB
+
+
+OF_WORDS = """
+import resource, sys
+import numpy as np
+import dpmanifold as dpm
+from dpmanifold import data
+from dpmanifold.data.parquet_table import ParquetTable
+from dpmanifold.stats.content import content_of
+path, role, wrong = sys.argv[1:4]
+line, plane = dpm.Euclidean(1), dpm.Euclidean(2)
+def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
+def read(source, space, **along):
+    return sum(len(block.records) for piece in source.bound(space, **along) for block in piece.blocks())
+def chosen(*columns): return data.Dataset(path, columns=list(columns))
+roles = {
+    "units": lambda: read(chosen("x", "y"), plane, units="long"),
+    "labels": lambda: read(chosen("x", "y"), plane, labels="long"),
+    "values": lambda: read(chosen("x", "long"), plane),
+    "bytes": lambda: read(chosen("x", "bytes"), plane),
+    "label bytes": lambda: read(chosen("x", "y"), plane, labels="bytes"),
+    "gaps": lambda: read(chosen("x", "y"), plane, labels="gaps"),
+    "covariate": lambda: read(chosen("x").numbers("long"), line),
+    "one column": lambda: len(data.load_column(path, "long")),
+    "an array": lambda: len(data.load_array(path, columns=["x", "long", "gaps"])),
+    "fingerprint": lambda: sum(map(len, content_of(chosen("x", "y"), dpm.Ball(plane, [0, 0], 1.0), "long")())),
+}
+if wrong == "as it stands":
+    ParquetTable._open = lambda self, names=(): dpm.data.parquet_table.pq.ParquetFile(self.path)
+limit = 4 * 2**30
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+before = peak()
+roles[role]()
+print(peak() - before)
+"""
+ROLES = [
+    "units", "labels", "values", "bytes", "label bytes", "gaps", "covariate", "one column", "an array", "fingerprint",
+]  # fmt: skip
+LONG = "x" * 20_000
+ROWS = 40_000
+
+
+@pytest.fixture(scope="module")
+def long_words(tmp_path_factory):
+    """A file of a few kilobytes with a word for each row, long enough that all of them take 800 MB."""
+    path = tmp_path_factory.mktemp("words") / "long.parquet"
+    codes = np.zeros(ROWS, dtype=np.int32)
+    words = pa.DictionaryArray.from_arrays(pa.array(codes), pa.array([LONG]))
+    gaps = pa.DictionaryArray.from_arrays(pa.array(codes, mask=np.arange(ROWS) % 2 == 0), pa.array([LONG]))
+    columns = {"x": np.zeros(ROWS), "y": np.zeros(ROWS), "long": words, "gaps": gaps, "bytes": words}
+    table = pa.table({**columns, "bytes": pa.DictionaryArray.from_arrays(pa.array(codes), pa.array([LONG.encode()]))})
+    pq.write_table(table, path, compression="zstd", store_schema=False)  # or it would say that it has a dictionary
+    assert path.stat().st_size < 10_000
+    return path
+
+
+def memory_of(*words):
+    done = subprocess.run([sys.executable, "-c", *map(str, words)], capture_output=True, text=True, check=False)
+    return float(done.stdout) if done.returncode == 0 else done.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_words_that_occur_often_take_the_memory_of_one(long_words, role):
+    assert memory_of(OF_WORDS, long_words, role, "right") < 120  # MB
+
+
+@pytest.mark.parametrize("role", ["units", "bytes"])
+def test_words_as_they_stand_would_not(long_words, role):
+    """The test before this one would notice."""
+    found = memory_of(OF_WORDS, long_words, role, "as it stands")
+    assert isinstance(found, str) or found > 500
+
+
+@pytest.mark.parametrize("role", ["units", "labels"])
+def test_one_long_word_among_many_does_not_widen_the_others(tmp_path, role):
+    """numpy's arrays of text give every row the length of the longest."""
+    path = tmp_path / "one.csv"
+    rows = (f"{'x' * 60_000 if i == 7 else i % 50},0,0\n" for i in range(ROWS))
+    path.write_text("long,x,y\n" + "".join(rows))
+    assert memory_of(OF_WORDS, path, role, "right") < 120
+    assert memory_of(OF_WORDS, path, "one column", "right") < 120
+
+
+@pytest.mark.parametrize("column", ["text", "lists"])
+def test_what_unpacks_to_far_more_than_memory_should_hold_is_refused(tmp_path, column):
+    path = tmp_path / "large.parquet"
+    starts = pa.array(np.arange(2001, dtype=np.int32) * 10_000)
+    lists = pa.ListArray.from_arrays(starts, pa.array(np.zeros(20_000_000, dtype=np.float32)))
+    words = pa.DictionaryArray.from_arrays(pa.array(np.zeros(2000, dtype=np.int32)), pa.array(["x" * 100_000]))
+    table = pa.table({"x": np.zeros(2000), "text": words.cast(pa.string()), "lists": lists})
+    pq.write_table(table, path, compression="zstd", use_dictionary=["lists"])
+    refused = rf"column '{column}' takes \d+ bytes in row group 0 .*, and \d+ bytes in memory.* smaller row groups"
+    with pytest.raises(InvalidDataError, match=refused):
+        data.load_array(path, columns=[column])
+    with pytest.raises(InvalidDataError, match=refused):
+        data.load_column(path, column)
+    pq.write_table(table, path, compression="zstd", use_dictionary=["lists"], row_group_size=500)
+    assert len(data.load_column(path, "text")) == 2000
+    assert data.load_array(path, columns=["lists"]).shape == (2000, 10_000)

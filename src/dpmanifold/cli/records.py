@@ -16,6 +16,7 @@ import numpy as np
 
 from dpmanifold import data
 from dpmanifold._check import Array
+from dpmanifold._ids import entries_of
 from dpmanifold.cli.arguments import EACH, ball_of, class_words, classes_of, kind_of, space_of
 from dpmanifold.data._files import in_file, listed
 from dpmanifold.data.archives import NpyFile, NpzFile
@@ -147,7 +148,7 @@ def gathered(given: Given, units: Any = EACH_RECORD) -> tuple[Array, Any]:
     named = isinstance(units, str)
     blocks = [block for piece in given.records.bound(given.space, units if named else None) for block in piece.blocks()]
     records = np.concatenate([np.empty((0, *given.space.shape)), *(block.records for block in blocks)])
-    return records, [entry for block in blocks for entry in np.asarray(block.units).tolist()] if named else units
+    return records, [entry for block in blocks for entry in entries_of(block.units).tolist()] if named else units
 
 
 def opened_whole(

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from dpmanifold._cells import objects
 from dpmanifold._check import FloatArray
 from dpmanifold.data._files import bad_file
 from dpmanifold.data.tables import (
@@ -24,6 +23,7 @@ from dpmanifold.data.tables import (
     TableRows,
     arrow_kind,
     arrow_numbers,
+    cells_of,
     text_entries,
 )
 from dpmanifold.errors import Public
@@ -31,6 +31,9 @@ from dpmanifold.errors import Public
 _BATCH = 32_768
 # Numbers of a batch; rows may be long.
 _BATCH_NUMBERS = 2**20
+_BYTES = 8
+# Bytes in memory of one column of a row group, and how many times as many as in the file: beyond both it is refused.
+_MOST_UNPACKED, _MOST_TIMES = 2**27, 100
 # What is read of a column at once: without it, whole row groups are held, and they may be of any size.
 _BUFFER = 2**20
 # For each column and row group a footer says where it is; a file that says more than this is no table of records.
@@ -50,9 +53,8 @@ class ParquetTable(StreamedTable):
         self._refuse_footer()
         try:
             with self._open() as file:
-                self._schema = file.schema_arrow
-                found = file.metadata
-                self.group_rows = [found.row_group(group).num_rows for group in range(found.num_row_groups)]
+                self._schema, self._about = file.schema_arrow, file.metadata
+                self.group_rows = [self._about.row_group(i).num_rows for i in range(self._about.num_row_groups)]
         except (pa.ArrowException, OSError, ValueError):
             raise bad_file(path, "it is damaged, incomplete or not Parquet. Write it again.") from None
         self._groups = list(range(len(self.group_rows)) if groups is None else groups)
@@ -109,19 +111,12 @@ class ParquetTable(StreamedTable):
             width, found = width * found.list_size, found.value_type
         return 0 if _is_list(found) else width
 
-    def _numbers_of_a_row(self, name: str) -> int:
-        """Return about how many numbers of a column of lists there are in a row: for choosing what to read at once."""
-        with self._open() as file:
-            about = file.metadata
-            leaf = [
-                place for place in range(about.num_columns) if about.schema.column(place).path.startswith(f"{name}.")
-            ]
-            groups = range(about.num_row_groups)
-            count = sum(about.row_group(group).column(place).num_values for group in groups for place in leaf)
-        return math.ceil(float(count / max(1, sum(self.group_rows))))
-
-    def _open(self) -> pq.ParquetFile:
-        return pq.ParquetFile(self.path, pre_buffer=False, buffer_size=_BUFFER, page_checksum_verification=True)
+    def _open(self, names: Sequence[str] = ()) -> pq.ParquetFile:
+        """Open the file, to read these columns: those of text as the words that occur, which may be long, and codes."""
+        words = [name for name in names if self.kind(name) in ("text", "object")]
+        return pq.ParquetFile(
+            self.path, pre_buffer=False, buffer_size=_BUFFER, page_checksum_verification=True, read_dictionary=words
+        )
 
     def _refuse_footer(self) -> None:
         """Refuse a footer that would take minutes and gigabytes to unpack."""
@@ -141,30 +136,75 @@ class ParquetTable(StreamedTable):
             )
 
     def _batches(self, names: list[str], groups: list[int]) -> Iterator[Any]:
-        width = sum(self._numbers_of_a_row(name) if self.kind(name) == "lists" else 1 for name in names)
-        size = max(1, min(_BATCH, _BATCH_NUMBERS // max(1, width)))
+        size = self._rows_at_once(names, groups)
         try:
-            with self._open() as file:
-                yield from file.iter_batches(size, row_groups=groups, columns=names, use_threads=False)
+            with self._open(names) as file:
+                held, rows = list[Any](), 0
+                for batch in file.iter_batches(size, row_groups=groups, columns=names, use_threads=False):
+                    held.append(batch)
+                    rows += len(batch)
+                    if rows >= size:  # words of two row groups come in two batches
+                        yield _together(held)
+                        held, rows = [], 0
+                if held:
+                    yield _together(held)
         except (pa.ArrowException, OSError, ValueError):
             raise bad_file(
                 self.path,
                 "{damaged} cannot be read: it is damaged, or written in a way that pyarrow {version} does not "
                 "know. Copy it again, write it again, or install a newer pyarrow.",
-                damaged=self._damaged(names, groups),
+                damaged=self._damaged(names, groups, size),
                 version=Public(pa.__version__),
             ) from None
 
-    def _damaged(self, names: list[str], groups: list[int]) -> str:
+    def _rows_at_once(self, names: list[str], groups: list[int]) -> int:
+        """Return how many rows make a batch, by what the footer says; refuse what unpacks to more than memory has."""
+        width = text = 0
+        large = [group for group in groups if self.group_rows[group] * _BYTES > _MOST_UNPACKED]
+        paths = {self._about.schema.column(place).path: place for place in range(self._about.num_columns)}
+        for name in names:
+            kind, most = self.kind(name), 1
+            leaf = paths[name] if name in paths else next(paths[path] for path in paths if path.startswith(f"{name}."))
+            for group in large if kind in ("whole", "number") else groups:
+                found, rows = self._about.row_group(group).column(leaf), max(1, self.group_rows[group])
+                numbers = found.num_values if kind == "lists" else 0
+                # A row of lists whose type does not say how long they are may have all of them.
+                own = numbers if kind == "lists" and not self.list_width(name) else 0
+                unpacked = max(found.total_uncompressed_size, own * _BYTES)
+                if unpacked > max(_MOST_UNPACKED, _MOST_TIMES * found.total_compressed_size):
+                    raise bad_file(
+                        self.path,
+                        "column {name!r} takes {packed} bytes in row group {group} (the first is 0), and {unpacked} "
+                        "bytes in memory: more than {most} bytes, and more than {times} times as much. Write it again "
+                        "with smaller row groups, or with shorter entries.",
+                        name=name,
+                        packed=found.total_compressed_size,
+                        group=Public(group),
+                        unpacked=unpacked,
+                        most=Public(_MOST_UNPACKED),
+                        times=Public(_MOST_TIMES),
+                    )
+                most, text = max(most, math.ceil(numbers / rows)), max(text, unpacked // rows)
+            width += most
+        return max(1, min(_BATCH, _BATCH_NUMBERS // max(1, width), _MOST_UNPACKED // max(1, text)))
+
+    def _damaged(self, names: list[str], groups: list[int], size: int) -> str:
         """Find the row group that cannot be read."""
         for group in groups:
             try:
-                with self._open() as file:
-                    for _ in file.iter_batches(_BATCH, row_groups=[group], columns=names, use_threads=False):
+                with self._open(names) as file:
+                    for _ in file.iter_batches(size, row_groups=[group], columns=names, use_threads=False):
                         continue
             except (pa.ArrowException, OSError, ValueError):
                 return f"row group {group} (the first is 0)"
         return "one of its row groups"
+
+
+def _together(batches: list[Any]) -> Any:
+    """Return batches as one."""
+    if len(batches) == 1:
+        return batches[0]
+    return pa.Table.from_batches(batches).unify_dictionaries().combine_chunks().to_batches()[0]
 
 
 def _lists(column: Any, width: int) -> FloatArray | Lists:
@@ -219,7 +259,7 @@ def _entries(column: Any, kind: str) -> Entries:
     if kind == "text":
         return text_entries(column)
     if kind != "whole":
-        return objects(column.to_pylist())
+        return cells_of(column)
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     numbers = column.cast(pa.int64())

@@ -12,7 +12,7 @@ import pathlib
 import re
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,6 +36,8 @@ _KINDS |= dict.fromkeys(("null", "binary", "large_binary", "binary_view"), "obje
 # Whole numbers that have one spelling: 007 and +7 are text, or two ids would become one. 18 digits fit in 64 bits.
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _LONGEST_WORD = max(map(len, MISSING_WORDS))
+# Characters of a word in numpy's own arrays of text; longer ones are objects, or one of them would fill the memory.
+_LONGEST_PLAIN = 64
 
 
 class Column(NamedTuple):
@@ -80,26 +82,6 @@ def text_entries(values: Any) -> Entries:
     return pa.DictionaryArray.from_arrays(again.indices.take(found.indices), again.dictionary)
 
 
-def numbers_in_text(values: Any, kind: str = REAL) -> Array:
-    """Return the numbers that text spells, NaN where it spells none; each word is read once.
-
-    Parameters
-    ----------
-    values : a pyarrow array of text, chunked or not, by a dictionary or not
-    kind : "f" for real numbers, "c" for complex ones
-
-    Examples
-    --------
-    >>> numbers_in_text(pa.array(["1.5", None, "abc", "1.5"]))
-    array([1.5, nan, nan, 1.5])
-    """
-    whole = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-    whole = whole if pa.types.is_dictionary(whole.type) else whole.dictionary_encode()
-    words = numbers_of(objects([*whole.dictionary.to_pylist(), None]), kind)
-    codes = whole.indices.fill_null(len(words) - 1).to_numpy(zero_copy_only=False)
-    return np.asarray(words[codes])
-
-
 def arrow_numbers(column: Any, width: int = 1, kind: str = REAL) -> Array:
     """Return a column (m, width) of pyarrow, each cell read by itself, NaN where there is no number.
 
@@ -112,14 +94,33 @@ def arrow_numbers(column: Any, width: int = 1, kind: str = REAL) -> Array:
     whole = whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole  # of old versions
     if width > 1:
         return _fixed_lists(whole, width)
-    if pa.types.is_dictionary(whole.type):
-        whole = whole.dictionary_decode()
     if pa.types.is_integer(whole.type) or pa.types.is_floating(whole.type):
         plain = whole.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         return numbers_of(plain, kind)[:, None]
     if str(whole.type) in _TEXT:
-        return numbers_in_text(whole.cast(pa.string()), kind)[:, None]
-    return numbers_of(objects(whole.to_pylist()), kind)[:, None]
+        whole = whole.cast(pa.string()).dictionary_encode()
+    return _by_words(whole, lambda words: numbers_of(words, kind))[:, None]
+
+
+def cells_of(column: Any) -> Array:
+    """Return the cells of a column (m,) as objects; a word that occurs often is one object, whatever its length.
+
+    Examples
+    --------
+    >>> cells_of(pa.array(["ann", None, "ann"]).dictionary_encode()).tolist()
+    ['ann', None, 'ann']
+    """
+    return _by_words(column, lambda words: words)
+
+
+def _by_words(column: Any, read: Callable[[Array], Array]) -> Array:
+    """Return what is read of the cells of a column, of each word of a dictionary once: a word may be long."""
+    if not pa.types.is_dictionary(column.type):
+        return read(objects(column.to_pylist()))
+    found = words_of(column)
+    words = read(objects([*found.dictionary.to_pylist(), None]))
+    codes = found.indices.cast(pa.int64()).fill_null(len(words) - 1).to_numpy(zero_copy_only=False)
+    return np.asarray(words[codes])
 
 
 def _fixed_lists(lists: Any, width: int) -> Array:
@@ -149,14 +150,12 @@ def words_of(column: Any) -> Any:
         column = column.unify_dictionaries().combine_chunks()
     if not pa.types.is_dictionary(column.type):
         return column.dictionary_encode()
-    if column.null_count:
-        return column.dictionary_decode().dictionary_encode()
-    codes, words = column.indices.to_numpy(zero_copy_only=False), column.dictionary
-    occurs = np.bincount(codes, minlength=len(words)) > 0
+    codes, words = column.indices, column.dictionary
+    occurs = np.bincount(codes.drop_null().to_numpy(zero_copy_only=False), minlength=len(words)) > 0
     if occurs.all():
         return column
-    rank = np.cumsum(occurs, dtype=np.int32) - 1
-    return pa.DictionaryArray.from_arrays(rank[codes], words.filter(pa.array(occurs)))
+    rank = pa.array(np.cumsum(occurs, dtype=np.int32) - 1)
+    return pa.DictionaryArray.from_arrays(rank.take(codes), words.filter(pa.array(occurs)))
 
 
 def arrow_columns(schema: Any) -> list[Column]:
@@ -230,7 +229,7 @@ def joined(parts: Sequence[Entries], text: bool = False) -> Array:
     (array([7, 8, 7]), array([], dtype='<U1'))
     """
     if any(not isinstance(part, np.ndarray) and part.null_count for part in parts):
-        return objects([cell for part in parts for cell in (as_text(part) if text else part).tolist()])
+        return np.concatenate([cells_of(pa.array(as_text(part) if text else part)) for part in parts])
     if parts and all(isinstance(part, np.ndarray) for part in parts):
         numbers = np.concatenate(parts)
         return numbers.astype(str) if text else numbers
@@ -240,8 +239,9 @@ def joined(parts: Sequence[Entries], text: bool = False) -> Array:
     codes = np.concatenate([np.empty(0, np.int32), *(chunk.indices.to_numpy() for chunk in whole.chunks)])
     if not text and all(map(_WHOLE.fullmatch, words)):
         return np.asarray(np.array(list(map(int, words)), dtype=np.int64)[codes])
-    # numpy drops NUL characters at the end of text.
-    spelled = objects(words) if any(word.endswith("\0") for word in words) else np.array(words, dtype=str)
+    # numpy drops NUL characters at the end of text, and gives every row the length of the longest word.
+    plain = not any(word.endswith("\0") or len(word) > _LONGEST_PLAIN for word in words)
+    spelled = np.array(words, dtype=str) if plain else objects(words)
     return np.asarray(spelled[codes])
 
 

@@ -32,8 +32,9 @@ from dpmanifold.stats.inputs import as_batch, column_or_ids, number_of_records
 Content = Callable[[], Iterator[bytes]]
 """Gives what a fingerprint is made of, reading the records once more: first of the records alone, then of the rest."""
 
-# Ids that are looked at together, and numbers in records.
+# Ids that are looked at together, numbers in records, and bytes of ids that are written one after the other.
 _TOGETHER, _NUMBERS = 65_536, 1_048_576
+_BYTES = 16_777_216
 _NO_NUMBERS = "none"
 
 
@@ -145,7 +146,10 @@ def _add_ids(digest: Any, owners: object) -> None:
         part = every[start : start + _TOGETHER]
         found = unit_ids(part, len(part))
         encoded = [_encoded(name) for name in found.names]
-        digest.update(b"".join([encoded[number] for number in found.group.tolist()]))
+        group = found.group.tolist()
+        step = max(1, _BYTES // max(map(len, encoded)))  # one long id does not fill the memory
+        for place in range(0, len(group), step):
+            digest.update(b"".join([encoded[number] for number in group[place : place + step]]))
 
 
 def _encoded(name: int | str) -> bytes:

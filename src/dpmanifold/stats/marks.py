@@ -16,7 +16,7 @@ import numpy as np
 from dpmanifold import frechet
 from dpmanifold._cells import from_polars, numbers_of, objects, refuse_text, single
 from dpmanifold._check import Array, FloatArray, shown
-from dpmanifold._ids import UnitIds
+from dpmanifold._ids import UnitIds, entries_of
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError, Public
 from dpmanifold.features.regression_features import Geodesic, MarkedMoments
@@ -220,7 +220,7 @@ def _gathered(source: Source, ball: Ball, covariate: object, units: object) -> t
             n_records=Public(len(records)),
             n_values=Public(len(values)),
         )
-    owners = units if named is None else [name for block in blocks for name in np.asarray(block.units).tolist()]
+    owners = units if named is None else [name for block in blocks for name in entries_of(block.units).tolist()]
     return records, values, owners
 
 
