@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import sys
-from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -17,11 +16,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dpmanifold._cells import REAL, from_polars, numbers_of, objects
+from dpmanifold._cells import REAL, numbers_of, objects
 from dpmanifold._check import Array, shown
 from dpmanifold.data.pieces import Rows, RowsPiece, SteadyPiece, named_or_beside, rows_of_block, spans
 from dpmanifold.data.readers import AS_FOUND, Wanted, places_of
-from dpmanifold.data.tables import Column, Entries, arrow_columns, arrow_numbers, words_of
+from dpmanifold.data.tables import Column, Entries, arrow_column, arrow_numbers, words_of
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError, Public
 from dpmanifold.manifolds import Manifold
 from dpmanifold.sources import ADAPTERS, Piece, Source, as_source, is_a
@@ -30,19 +29,17 @@ from dpmanifold.sources import ADAPTERS, Piece, Source, as_source, is_a
 _LOOKED_AT = 1000
 
 _NUMPY_KINDS = {"i": "whole", "u": "whole", "f": "number", "c": "complex", "b": "truth", "O": "object"}
-_POLARS_KINDS = {
-    "Boolean": "truth", "Object": "object", "Null": "object", "Binary": "object",
-    "String": "text", "Categorical": "text", "Enum": "text",
-}  # fmt: skip
+# Types of polars that Arrow has not, and what they hold.
+_NOT_OF_ARROW = {"Object": "object", "Int128": "whole", "UInt128": "whole"}
 _LAZY = "the LazyFrame"
 
 
 class FrameRows(Rows):
-    """Rows of a data frame or a table.
+    """Rows of a table, of which any column is one of Arrow.
 
     Parameters
     ----------
-    frame : pandas.DataFrame, polars.DataFrame or pyarrow.Table
+    frame : a pyarrow.Table, or what a subclass reads
     columns : what is known of its columns, where somebody has looked
     """
 
@@ -52,9 +49,14 @@ class FrameRows(Rows):
     def __len__(self) -> int:
         return len(self.frame)
 
+    @staticmethod
+    def described(frame: Any) -> list[Column]:
+        """Return what is known of the columns."""
+        return [arrow_column(field.name, field.type) for field in frame.schema]
+
     def cut(self, start: int, stop: int) -> Rows:
         """Return a view."""
-        return type(self)(self.part(start, stop), self.columns)
+        return type(self)(self.frame.slice(start, stop - start), self.columns)
 
     def numbers(self, places: Sequence[int], kind: str = REAL) -> Array:
         """Return the columns side by side, each cell read by itself."""
@@ -65,22 +67,31 @@ class FrameRows(Rows):
         gaps = self.gaps(place)
         return int(np.argmax(gaps)) if gaps.any() else None
 
-    @staticmethod
-    @abstractmethod
-    def described(frame: Any) -> list[Column]:
-        """Return what is known of the columns of a frame."""
+    def cells(self, place: int) -> Any:
+        """Return one column, of Arrow, or an array of objects that Arrow does not have."""
+        return self.frame.column(place)
 
-    @abstractmethod
-    def part(self, start: int, stop: int) -> Any:
-        """Return some rows of the frame."""
-
-    @abstractmethod
     def column(self, place: int, kind: str) -> Array:
         """Return the numbers of one column, (m, width)."""
+        cells = self.cells(place)
+        if isinstance(cells, np.ndarray):
+            return numbers_of(cells, kind)[:, None]
+        return arrow_numbers(cells, self.columns[place].width, kind)
 
-    @abstractmethod
+    def entries(self, place: int) -> Entries:
+        """Return text by the words that occur, and everything else as it is."""
+        cells = self.cells(place)
+        if self.columns[place].kind == "text":
+            return words_of(cells)
+        encoded = not isinstance(cells, np.ndarray) and pa.types.is_dictionary(cells.type)
+        return np.asarray(cells.cast(cells.type.value_type) if encoded else cells)
+
     def gaps(self, place: int) -> Array:
         """Return where nothing stands in a column, (m,)."""
+        cells = self.cells(place)
+        if isinstance(cells, np.ndarray):
+            return np.array([cell is None for cell in cells], dtype=bool)
+        return np.asarray(cells.is_null())
 
 
 class PandasRows(FrameRows):
@@ -99,9 +110,9 @@ class PandasRows(FrameRows):
                 found[place] = Column(column.name, "text")
         return found
 
-    def part(self, start: int, stop: int) -> Any:
-        """Return some rows of the frame."""
-        return self.frame.iloc[start:stop]
+    def cut(self, start: int, stop: int) -> Rows:
+        """Return a view."""
+        return type(self)(self.frame.iloc[start:stop], self.columns)
 
     def column(self, place: int, kind: str) -> Array:
         """Return the numbers of one column, (m, 1)."""
@@ -147,59 +158,26 @@ def _pandas_kind(dtype: Any) -> str:
 
 
 class PolarsRows(FrameRows):
-    """Rows of a frame of polars."""
+    """Rows of a frame of polars, which has types that Arrow has not."""
 
     @staticmethod
     def described(frame: Any) -> list[Column]:
         """Return what is known of the columns."""
-        return polars_columns(frame.schema)
+        return [
+            Column(column.name, _NOT_OF_ARROW[str(column.dtype)])
+            if str(column.dtype) in _NOT_OF_ARROW
+            else arrow_column(column.name, column.to_arrow().type)
+            for column in frame.clear().get_columns()
+        ]
 
-    def part(self, start: int, stop: int) -> Any:
-        """Return some rows of the frame."""
-        return self.frame.slice(start, stop - start)
-
-    def column(self, place: int, kind: str) -> Array:
-        """Return the numbers of one column, (m, width)."""
-        column, polars = self.frame.to_series(place), sys.modules["polars"]
-        if column.dtype == polars.Object:  # which no other package reads
-            return numbers_of(objects(column.to_list()), kind)[:, None]
-        if column.dtype.is_integer():  # which may have 128 bits
-            column = column.cast(polars.Float64)
-        return arrow_numbers(column.to_arrow(), self.columns[place].width, kind)
-
-    def entries(self, place: int) -> Entries:
-        """Return whole numbers as they are, and text by the words that occur."""
+    def cells(self, place: int) -> Any:
+        """Return one column as Arrow has it, or as objects."""
         column = self.frame.to_series(place)
-        if self.columns[place].kind != "text":
-            return from_polars(column, column.name)
-        return words_of(column.cast(sys.modules["polars"].String).to_arrow())
-
-    def gaps(self, place: int) -> Array:
-        """Ask polars."""
-        return np.asarray(self.frame.to_series(place).is_null())
-
-
-def polars_columns(schema: Any) -> list[Column]:
-    """Return what is known of the columns of a schema."""
-    return [_polars_column(name, kind) for name, kind in schema.items()]
-
-
-def _polars_column(name: str, kind: Any) -> Column:
-    word = kind.base_type().__name__
-    if word == "Array" and len(kind.shape) == 1 and kind.inner.is_numeric():
-        return Column(name, "number", kind.shape[0])
-    if kind.is_numeric():
-        return Column(name, "whole" if kind.is_integer() else "number")
-    return Column(name, _POLARS_KINDS.get(word, "something else"))
+        return objects(column.to_list()) if str(column.dtype) in _NOT_OF_ARROW else column.to_arrow()
 
 
 class ArrowRows(FrameRows):
     """Rows of a table of pyarrow."""
-
-    @staticmethod
-    def described(frame: Any) -> list[Column]:
-        """Return what is known of the columns."""
-        return arrow_columns(frame.schema)
 
     def __getstate__(self) -> tuple[bytes, Sequence[Column]]:
         # Pickled as it is, a part would bring along all of the table that it was cut from.
@@ -211,34 +189,16 @@ class ArrowRows(FrameRows):
     def __setstate__(self, state: tuple[bytes, Sequence[Column]]) -> None:
         self.frame, self.columns = pa.ipc.open_stream(state[0]).read_all(), state[1]
 
-    def part(self, start: int, stop: int) -> Any:
-        """Return some rows of the table."""
-        return self.frame.slice(start, stop - start)
-
-    def column(self, place: int, kind: str) -> Array:
-        """Return the numbers of one column, (m, width)."""
-        return arrow_numbers(self.frame.column(place), self.columns[place].width, kind)
-
-    def entries(self, place: int) -> Entries:
-        """Return whole numbers as they are, and text by the words that occur."""
-        column = self.frame.column(place)
-        if self.columns[place].kind == "text":
-            return words_of(column)
-        decoded = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
-        return np.asarray(decoded.to_numpy())
-
-    def gaps(self, place: int) -> Array:
-        """Ask pyarrow."""
-        return np.asarray(self.frame.column(place).is_null())
-
 
 def rows_of_table(X: object) -> FrameRows | None:
     """Return a frame, table or batch that lies in memory as rows, and None of everything else."""
-    if is_a(X, "pyarrow", "Table", "RecordBatch"):
-        return ArrowRows(pa.Table.from_batches([X]) if isinstance(X, pa.RecordBatch) else X)
     if is_a(X, "pandas", "DataFrame"):
         return PandasRows(X)
-    return PolarsRows(X) if is_a(X, "polars", "DataFrame") else None
+    if is_a(X, "polars", "DataFrame"):
+        return PolarsRows(X)
+    if isinstance(X, pa.RecordBatch):
+        return ArrowRows(pa.Table.from_batches([X]))
+    return ArrowRows(X) if isinstance(X, pa.Table) else None
 
 
 class TableSource(Source):
@@ -306,7 +266,7 @@ class LazyTable(TableSource):
             raise InvalidDataError(
                 "{lazy} cannot be computed. Try frame.collect_schema().", lazy=Public(_LAZY)
             ) from None
-        columns = polars_columns(schema)
+        columns = PolarsRows.described(sys.modules["polars"].DataFrame(schema=schema))
         needed, places = places_of(self._wanted.reading(space, unit, label), columns, _LAZY).narrowed()
         # What is not asked for is not computed.
         frame = self._frame.select([columns[place].name for place in needed])

@@ -19,6 +19,7 @@ from itertools import accumulate
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from dpmanifold._check import Array, optional_module, positive_int, shown
 from dpmanifold.data.frames import PandasRows, TableSource, rows_of_table
@@ -43,7 +44,7 @@ from dpmanifold.stats.inputs import is_each_record
 
 Make = Callable[[], Iterable[Any]]
 
-_WHERE = "what make() gives"
+_WHERE, _TABLE = "what make() gives", "the table"
 _ONCE = (
     "can be read only once, and records are read several times. Give a function without arguments that makes a new one "
     "each time it is called: data.from_blocks(lambda: ...)."
@@ -101,11 +102,11 @@ def from_blocks(
     return BlocksSource(tuple(makes), known, Wanted(columns, order, coordinates))
 
 
-class BlocksSource(Source):
-    """Blocks of functions, one piece each."""
+class BlocksSource(TableSource):
+    """Blocks of functions, one piece each; `name` says where they come from, for messages."""
 
-    def __init__(self, makes: tuple[Make, ...], rows: int | None, wanted: Wanted) -> None:
-        self._makes, self.rows, self._wanted = makes, rows, wanted
+    def __init__(self, makes: tuple[Make, ...], rows: int | None, wanted: Wanted, name: str = _WHERE) -> None:
+        self._makes, self.rows, self._wanted, self._name = makes, rows, wanted, name
 
     def bound(self, space: Manifold, units: object = None, labels: object = None) -> Sequence[Piece]:
         """Return a piece per function."""
@@ -116,14 +117,41 @@ class BlocksSource(Source):
                 '(records, ids): give `units="units"`.'
             )
         reading, rows = self._wanted.reading(space, unit, label), self.rows if len(self._makes) == 1 else None
-        return [BlocksPiece(make, reading, beside, None if i else 0, rows) for i, make in enumerate(self._makes)]
+        return [
+            BlocksPiece(make, self._name, reading, beside, None if i else 0, rows) for i, make in enumerate(self._makes)
+        ]
+
+
+def _batches_of(table: Any) -> Iterator[Any]:
+    """Yield the batches of a table; whatever its library raises becomes one error that quotes nothing."""
+    try:
+        yield from pa.RecordBatchReader.from_stream(table)
+    except (MemoryError, TimeoutError):
+        raise
+    except Exception:
+        raise InvalidDataError(
+            "{table} cannot be computed, or {once}", table=Public(_TABLE), once=Public(_ONCE)
+        ) from None
+
+
+def stream_source(X: object) -> BlocksSource | None:
+    """Return a table of Arrow's protocol of streams as a source; None of everything else, also of a single column.
+
+    Its library is asked for the batches anew for each pass over the records.
+    """
+    column = hasattr(X, "dtype") or isinstance(X, pa.ChunkedArray)
+    if column or not hasattr(X, "__arrow_c_stream__"):
+        return None
+    return BlocksSource((partial(_batches_of, X),), None, AS_FOUND, _TABLE)
 
 
 class BlocksPiece(SteadyPiece):
     """Blocks of one function."""
 
-    def __init__(self, make: Make, reading: Reading, beside: Beside, start: int | None, rows: int | None) -> None:
-        super().__init__(_WHERE, Places(reading), beside, start, rows)
+    def __init__(
+        self, make: Make, name: str, reading: Reading, beside: Beside, start: int | None, rows: int | None
+    ) -> None:
+        super().__init__(name, Places(reading), beside, start, rows)
         self._make, self._reading, self._tried = make, reading, False
 
     def blocks(self) -> Iterator[Block]:
@@ -141,7 +169,7 @@ class BlocksPiece(SteadyPiece):
             rows = _rows_of(item)
             if columns is None:
                 columns = rows.columns
-                self.places = _places(self._reading, rows)
+                self.places = _places(self._reading, rows, self.name)
             elif not alike(rows.columns, columns):
                 raise InvalidDataError("blocks of one function must have the same columns, of the same types.")
             yield rows
@@ -193,10 +221,10 @@ def _rows_of(item: object) -> Rows:
     return _Tuple(records, [ids_in_rows(ids, len(records), f"{name} of a block") for name, ids in named])
 
 
-def _places(reading: Reading, rows: Rows) -> Places:
+def _places(reading: Reading, rows: Rows, where: str) -> Places:
     """Decide from the first block."""
     if not isinstance(rows, _Tuple):
-        return places_of(reading, rows.columns, _WHERE)
+        return places_of(reading, rows.columns, where)
     if reading.columns is not None:
         raise InvalidArgumentError("`columns` means nothing for blocks that are arrays. Leave it out.")
     found = []
@@ -230,6 +258,7 @@ def _refuse_iterators(X: object) -> None:
 
 
 ADAPTERS.register("iterator", _refuse_iterators)
+ADAPTERS.register("stream", stream_source)
 
 
 def from_zarr(

@@ -158,12 +158,8 @@ def words_of(column: Any) -> Any:
     return pa.DictionaryArray.from_arrays(rank.take(codes), words.filter(pa.array(occurs)))
 
 
-def arrow_columns(schema: Any) -> list[Column]:
-    """Return what is known of the columns of a schema of pyarrow."""
-    return [_arrow_column(field.name, field.type) for field in schema]
-
-
-def _arrow_column(name: str, kind: Any) -> Column:
+def arrow_column(name: str, kind: Any) -> Column:
+    """Return what is known of a column of a type of pyarrow."""
     if pa.types.is_fixed_size_list(kind) and arrow_kind(kind.value_type) in ("whole", "number"):
         return Column(name, "number", kind.list_size)
     if pa.types.is_dictionary(kind):
@@ -375,13 +371,15 @@ class StreamedTable(Table):
     def numbers(self, names: Sequence[str] | None) -> FloatArray:
         """Read the columns in one pass, and those to be kept along with them."""
         along = {name: list[Entries]() for name, got in self._kept.items() if got is None}
-        values = _Growing(len(self.names if names is None else names))
+        parts: list[Any] = []
         for numbers, beside in self.rows(names, list(along)):
-            values.append(self._of_one_length(numbers) if isinstance(numbers, Lists) else numbers)
+            parts.append(numbers)
             for column, entries in zip(along.values(), beside, strict=True):
                 column.append(entries)
         self._kept.update(along)
-        return values.whole()
+        if parts and isinstance(parts[0], Lists):
+            return self._of_one_length(Lists(*map(np.concatenate, zip(*parts, strict=True))))
+        return np.concatenate(parts) if parts else np.empty((0, len(self.names if names is None else names)))
 
     def entries(self, name: str, text: bool = False, labels: bool = False) -> Array:
         """Take what was kept, or read the column; whole numbers if every entry is one."""
@@ -434,26 +432,6 @@ class StreamedTable(Table):
                 n_names=Public(len(self.names)),
                 most_columns=Public(MOST_COLUMNS),
             )
-
-
-class _Growing:
-    """Rows that are put below one another, in one array that grows where it stands."""
-
-    def __init__(self, width: int) -> None:
-        self._values, self._filled = np.empty((0, width)), 0
-
-    def append(self, rows: FloatArray) -> None:
-        if self._filled == 0:
-            self._values = np.empty((0, rows.shape[1]))  # a column of lists is as wide as they are
-        needed = self._filled + len(rows)
-        if needed > len(self._values):
-            self._values.resize((max(needed, len(self._values) * 5 // 4), self._values.shape[1]), refcheck=False)
-        self._values[self._filled : needed] = rows
-        self._filled = needed
-
-    def whole(self) -> FloatArray:
-        self._values.resize((self._filled, self._values.shape[1]), refcheck=False)
-        return self._values
 
 
 def select_columns(names: Sequence[str], columns: object, path: pathlib.Path) -> list[str]:
