@@ -64,6 +64,17 @@ def dask_frame(partitions=4):
     return dask.dataframe.from_pandas(pandas_frame(), npartitions=partitions)
 
 
+class OfAnother:
+    """A table of a library that nobody here knows: it hands over batches of Arrow, as often as it is asked."""
+
+    def __init__(self, table):
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        """Hand them over."""
+        return self._table.to_reader(max_chunksize=300).__arrow_c_stream__(requested_schema)
+
+
 TABLES = {
     "pandas": pandas_frame,
     "pandas, types of Arrow": lambda: pandas_frame().convert_dtypes(dtype_backend="pyarrow"),
@@ -82,6 +93,7 @@ TABLES = {
         arrow_table().schema.get_field_index("name"), "name", arrow_table()["name"].dictionary_encode()
     ),
     "Table, lists": lists_of_nine,
+    "another library": lambda: OfAnother(arrow_table()),
     "blocks, batches": lambda: data.from_blocks(batches()),
     "blocks, frames": lambda: data.from_blocks(lambda: (pandas_frame().iloc[i : i + 90] for i in range(0, N, 90))),
     "zarr": store,

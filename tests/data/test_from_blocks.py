@@ -6,11 +6,13 @@ import tracemalloc
 
 import adbc_driver_sqlite.dbapi
 import numpy as np
+import pandas
+import polars
 import pyarrow
 import pyarrow.dataset
 import pytest
 
-from data.kinds import CLASSES, NAMES, PEOPLE, TENSORS, N, arrow_table, batches, gathered
+from data.kinds import CLASSES, NAMES, PEOPLE, TENSORS, N, OfAnother, arrow_table, batches, gathered
 from dpmanifold import SPD, Euclidean, data
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError, SourceChangedError
 from dpmanifold.sources import as_source
@@ -82,7 +84,7 @@ def test_what_can_be_read_only_once_is_refused_with_the_remedy():
             data.from_blocks(once)
         with pytest.raises(InvalidArgumentError, match=r"X is an iterator.*data.from_blocks\(lambda"):
             as_source(once)
-    with pytest.raises(InvalidArgumentError, match=r"X is a RecordBatchReader.*data.from_blocks\(lambda"):
+    with pytest.raises(InvalidArgumentError, match=r"X is an iterator \(.*RecordBatchReader.*data.from_blocks\(lambda"):
         as_source(arrow_table().to_reader())
     for wrong, remedy in (("study/", "data.Dataset"), (lambda: iter(blocks), "data.from_blocks")):
         with pytest.raises(InvalidDataError, match=f"X must be a batch of records.*{remedy}"):
@@ -90,6 +92,26 @@ def test_what_can_be_read_only_once_is_refused_with_the_remedy():
     for wrong in (3, None, blocks, "SELECT 1", []):
         with pytest.raises(InvalidArgumentError, match="make must be a function"):
             data.from_blocks(wrong)
+
+
+def test_a_table_of_another_library_that_can_be_read_once_or_fails_is_refused_without_its_words():
+    class Fails:
+        def __arrow_c_stream__(self, requested_schema=None):
+            raise RuntimeError("person 1234.5678")
+
+    class Once(OfAnother):
+        def __arrow_c_stream__(self, requested_schema=None):
+            stream, self._table = super().__arrow_c_stream__(), None
+            return stream
+
+    for table in (Fails(), Once(arrow_table())):
+        with pytest.raises(InvalidDataError, match="the table cannot be computed, or can be read only once") as refused:
+            gathered(data.from_frame(table, list(NINE.schema.names)), units="person")
+        assert "1234" not in str(refused.value)
+    with pytest.raises(InvalidArgumentError, match="there is no column 'nobody' in the table"):
+        gathered(data.from_frame(OfAnother(arrow_table()), list(NINE.schema.names)), units="nobody")
+    for column in (arrow_table()["x1"], polars.Series([1.0]), pandas.Series([1.0])):
+        assert as_source(column) is None  # one column is no table
 
 
 def test_a_function_that_hands_out_one_iterator_is_found_out_in_the_first_pass():

@@ -1,7 +1,8 @@
 """Tables of other packages as records: data frames of pandas and polars, also lazy ones, and tables of pyarrow.
 
-pandas and polars are never imported: who has a frame has imported it. Pieces are views: nothing is copied but a block
-at a time.
+A column is one of Arrow, and read in one way, whichever library it comes from; pandas has its own, and of objects each
+cell is read by itself. pandas and polars are never imported: who has a frame has imported it. Pieces are views: nothing
+is copied but a block at a time.
 """
 
 from __future__ import annotations
@@ -286,12 +287,7 @@ def _batches(frame: Any, size: int) -> Iterator[Rows]:
 
 
 def frame_source(X: object) -> TableSource | None:
-    """Return a frame, a table or a batch as a source, and None of everything else; refuse what is read only once."""
-    if is_a(X, "pyarrow", "RecordBatchReader"):
-        raise InvalidArgumentError(
-            "`X` is a RecordBatchReader, which can be read only once, and records are read several times. "
-            "Give a function that makes one: data.from_blocks(lambda: ...)."
-        )
+    """Return a frame, a table or a batch as a source, and None of everything else."""
     if is_a(X, "polars", "LazyFrame"):
         return LazyTable(X)
     rows = rows_of_table(X)
@@ -315,8 +311,9 @@ def from_frame(
     Parameters
     ----------
     frame : a DataFrame of pandas or polars, a LazyFrame of polars (computed again, in batches, for each pass over the
-        records), a Table or RecordBatch of pyarrow, a dask DataFrame. A column of lists of one length (Arrow
-        FixedSizeList, polars Array) holds as many numbers of each record
+        records), a Table or RecordBatch of pyarrow, a dask DataFrame, a table of any library that has Arrow's protocol
+        of streams (`__arrow_c_stream__`: a relation of DuckDB; asked for its batches for each pass). A column of lists
+        of one length (Arrow FixedSizeList, polars Array) holds as many numbers of each record
     columns : names, or patterns such as "x1..x9" and "lm_*", as in :func:`load_array`
     order : of a tensor's six numbers, as in :func:`as_records`
     coordinates : "lonlat", "decinc" or another system of :func:`from_coordinates`
@@ -341,8 +338,8 @@ def from_frame(
     source = as_source(frame)
     if not isinstance(source, TableSource):
         raise InvalidArgumentError(
-            "frame must be a DataFrame of pandas, polars or dask, a LazyFrame, or a Table or RecordBatch of "
-            "pyarrow, got {got}.",
+            "frame must be a DataFrame of pandas, polars or dask, a LazyFrame, a Table or RecordBatch of pyarrow, "
+            "or another table with Arrow's protocol of streams, got {got}.",
             got=shown(frame),
         )
     return source.wanting(Wanted(columns, order, coordinates))

@@ -29,9 +29,8 @@ from dpmanifold.data.tables import (
 from dpmanifold.errors import Public
 
 _BATCH = 32_768
-# Numbers of a batch; rows may be long.
-_BATCH_NUMBERS = 2**20
-_BYTES = 8
+# Bytes of a batch, and of a number; rows may be long.
+_BATCH_BYTES, _BYTES = 2**23, 8
 # Bytes in memory of one column of a row group, and how many times as many as in the file: beyond both it is refused.
 _MOST_UNPACKED, _MOST_TIMES = 2**27, 100
 # What is read of a column at once: without it, whole row groups are held, and they may be of any size.
@@ -159,19 +158,17 @@ class ParquetTable(StreamedTable):
 
     def _rows_at_once(self, names: list[str], groups: list[int]) -> int:
         """Return how many rows make a batch, by what the footer says; refuse what unpacks to more than memory has."""
-        width = text = 0
-        large = [group for group in groups if self.group_rows[group] * _BYTES > _MOST_UNPACKED]
+        wide = 0
         paths = {self._about.schema.column(place).path: place for place in range(self._about.num_columns)}
         for name in names:
-            kind, most = self.kind(name), 1
+            kind, most = self.kind(name), _BYTES
             leaf = paths[name] if name in paths else next(paths[path] for path in paths if path.startswith(f"{name}."))
-            for group in large if kind in ("whole", "number") else groups:
+            for group in groups if kind not in ("whole", "number") else ():
                 found, rows = self._about.row_group(group).column(leaf), max(1, self.group_rows[group])
-                numbers = found.num_values if kind == "lists" else 0
-                # A row of lists whose type does not say how long they are may have all of them.
-                own = numbers if kind == "lists" and not self.list_width(name) else 0
-                unpacked = max(found.total_uncompressed_size, own * _BYTES)
-                if unpacked > max(_MOST_UNPACKED, _MOST_TIMES * found.total_compressed_size):
+                unpacked = found.num_values * _BYTES if kind == "lists" else found.total_uncompressed_size
+                # One row may have nearly all of it, but for lists whose type says how long they are.
+                uneven = kind != "lists" or self.list_width(name) == 0
+                if uneven and unpacked > max(_MOST_UNPACKED, _MOST_TIMES * found.total_compressed_size):
                     raise bad_file(
                         self.path,
                         "column {name!r} takes {packed} bytes in row group {group} (the first is 0), and {unpacked} "
@@ -184,9 +181,9 @@ class ParquetTable(StreamedTable):
                         most=Public(_MOST_UNPACKED),
                         times=Public(_MOST_TIMES),
                     )
-                most, text = max(most, math.ceil(numbers / rows)), max(text, unpacked // rows)
-            width += most
-        return max(1, min(_BATCH, _BATCH_NUMBERS // max(1, width), _MOST_UNPACKED // max(1, text)))
+                most = max(most, math.ceil(unpacked / rows))
+            wide += most
+        return max(1, min(_BATCH, _BATCH_BYTES // max(1, wide)))
 
     def _damaged(self, names: list[str], groups: list[int], size: int) -> str:
         """Find the row group that cannot be read."""
@@ -225,12 +222,7 @@ def _lists(column: Any, width: int) -> FloatArray | Lists:
         column, owner = column.flatten(), np.repeat(owner, lengths)
     values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     found = Lists(np.asarray(values), np.bincount(owner, minlength=rows), whole)
-    if not width:
-        return found
-    filled = np.full((rows, width), np.nan)
-    places, numbers = found.of_width(width)
-    filled[places] = numbers
-    return filled
+    return found.filled(width) if width else found
 
 
 def _kind(found: Any) -> str:

@@ -91,7 +91,6 @@ def arrow_numbers(column: Any, width: int = 1, kind: str = REAL) -> Array:
     ([[1.0], [nan]], [[7.0], [nan]])
     """
     whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    whole = whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole  # of old versions
     if width > 1:
         return _fixed_lists(whole, width)
     if pa.types.is_integer(whole.type) or pa.types.is_floating(whole.type):
@@ -293,6 +292,13 @@ class Lists(NamedTuple):
         starts = np.cumsum(self.lengths) - self.lengths
         return places, self.values[starts[places][:, None] + np.arange(width)]
 
+    def filled(self, width: int) -> FloatArray:
+        """Return the rows of so many numbers, (m, width), and NaN for all others."""
+        rows = np.full((len(self), width), np.nan)
+        places, found = self.of_width(width)
+        rows[places] = found
+        return rows
+
 
 class TableRows(NamedTuple):
     """Some rows of a table, in its order. Data: not private.
@@ -417,11 +423,7 @@ class StreamedTable(Table):
                 "the lists in a column are not of one length. A record has as many numbers as every other: repair it, "
                 "or leave it empty. data.Dataset finds such records one by one.",
             )
-        width = int(lengths[0]) if len(lengths) else 1
-        values = np.full((len(lists), width), np.nan)
-        places, found = lists.of_width(width)
-        values[places] = found
-        return values
+        return lists.filled(int(lengths[0]) if len(lengths) else 1)
 
     def refuse_width(self) -> None:
         """Refuse more columns than a table of records has."""

@@ -146,10 +146,9 @@ def _add_ids(digest: Any, owners: object) -> None:
         part = every[start : start + _TOGETHER]
         found = unit_ids(part, len(part))
         encoded = [_encoded(name) for name in found.names]
-        group = found.group.tolist()
         step = max(1, _BYTES // max(map(len, encoded)))  # one long id does not fill the memory
-        for place in range(0, len(group), step):
-            digest.update(b"".join([encoded[number] for number in group[place : place + step]]))
+        for place in range(0, len(part), step):
+            digest.update(b"".join([encoded[number] for number in found.group[place : place + step].tolist()]))
 
 
 def _encoded(name: int | str) -> bytes:
