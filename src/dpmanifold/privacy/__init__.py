@@ -3,7 +3,7 @@
 from dpmanifold.errors import BudgetError, PromiseError
 from dpmanifold.privacy.budget_accounts import Account, Budget, Order, Receipt, Spend
 from dpmanifold.privacy.calibrate import gaussian_promise, gaussian_scale, laplace_promise, laplace_scale
-from dpmanifold.privacy.compose import compose, split
+from dpmanifold.privacy.composition import compose, split
 from dpmanifold.privacy.convert import (
     gdp_delta,
     gdp_epsilon,
