@@ -87,7 +87,7 @@ def returns_what_it_did_not_keep():
 @_broken
 def takes_the_living_for_dead():
     """A waiter does not see who is at work."""
-    SqliteStore.alive = PostgresStore.alive = lambda self, token: False
+    SqliteStore.is_held = PostgresStore.is_held = lambda self, token: False
 
 
 @_broken

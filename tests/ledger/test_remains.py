@@ -30,7 +30,7 @@ def remove_database(path):
 
 @pytest.mark.parametrize("make", [Ledger, Ledger.create])
 def test_a_database_that_is_gone_is_no_fresh_cap(tmp_path, make):
-    """The witness is elsewhere and, as it is stored, not given again: the key and the attempts tell."""
+    """The witness is elsewhere and, as it is stored, not given again: the key and the locks tell."""
     path = tmp_path / "study.db"
     (tmp_path / "vault").mkdir()
     spend_all(path, witness=tmp_path / "vault" / "witness")
@@ -40,7 +40,7 @@ def test_a_database_that_is_gone_is_no_fresh_cap(tmp_path, make):
     assert not path.exists()
 
 
-@pytest.mark.parametrize("left", [".key", ".witness", ".attempts", "-wal", "-shm"])
+@pytest.mark.parametrize("left", [".key", ".witness", ".locks", "-wal", "-shm"])
 def test_any_file_of_a_ledger_tells_that_it_is_gone(tmp_path, left):
     path = tmp_path / "study.db"
     (tmp_path / f"study.db{left}").touch(mode=0o600)

@@ -306,7 +306,7 @@ def test_an_old_server_is_refused(cluster, postgres_url, tmp_path):
 @pytest.mark.parametrize("second", ["witnessed", "reconcile"])
 def test_machines_take_turns_at_a_witness_whose_file_cannot_be_locked(postgres_url, monkeypatch, second):
     """As on a network file system that grants every lock: the database sees to it."""
-    monkeypatch.setattr("dpmanifold.ledger.witness.fcntl.flock", lambda handle, how: None)
+    monkeypatch.setattr("dpmanifold.storage.locks.fcntl.flock", lambda handle, how: None)
     inside, go_on, entered = threading.Event(), threading.Event(), threading.Event()
 
     def slow(read):
@@ -341,13 +341,13 @@ def test_sessions_that_a_server_ended_are_made_anew(cluster, postgres_url):
 def test_an_attempt_ends_with_its_session(cluster, postgres_url):
     with Ledger(postgres_url, principal="ada") as ledger:
         held = ledger.store.hold("a token")
-        assert ledger.store.alive("a token")
+        assert ledger.store.is_held("a token")
         cluster.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'writer'")
         for _ in range(200):
-            if not ledger.store.alive("a token"):
+            if not ledger.store.is_held("a token"):
                 break
             time.sleep(0.02)
-        assert not ledger.store.alive("a token")
+        assert not ledger.store.is_held("a token")
         held.release()
 
 

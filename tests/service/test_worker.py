@@ -345,7 +345,7 @@ def test_asked_to_stop_a_worker_ends_its_attempt_first(service, crew, ask):
 @pytest.mark.slow
 def test_there_is_one_worker(service, crew):
     crew.start()
-    with pytest.raises(InvalidArgumentError, match="another worker is at work"):
+    with pytest.raises(InvalidArgumentError, match="another worker is at work with the database"):
         Worker(service, read_request)
 
 

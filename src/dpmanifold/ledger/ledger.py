@@ -409,7 +409,7 @@ def _created(store: Store, places: Places, principal: str) -> Entry:
 
     Witness and key are made before it is committed, the witness first. A creation that was cut short leaves an empty
     witness, and perhaps a key that no entry names: these are taken. A key without such a witness, a witness with lines
-    and attempts are of a ledger that was here: refused.
+    and locks are of a ledger that was here: refused.
     """
     ledger = str(uuid.uuid4())
 

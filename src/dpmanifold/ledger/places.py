@@ -10,6 +10,7 @@ from typing import NoReturn, final
 
 from dpmanifold._check import shown
 from dpmanifold.errors import InvalidArgumentError, LedgerError
+from dpmanifold.storage.sqlite import LOCKS
 
 
 @final
@@ -83,16 +84,16 @@ class Places:
         return beside.with_name(beside.name.removesuffix(".witness") + ".key")
 
     @property
-    def attempts_path(self) -> pathlib.Path:
+    def locks_path(self) -> pathlib.Path:
         """Where a ledger in a file has the locks of those at work."""
-        return pathlib.Path(self.where + ".attempts")
+        return pathlib.Path(self.where + LOCKS)
 
     def refuse_remains(self) -> None:
         """Refuse to make a ledger where there is none any more: others of its files lie there without the database."""
         if self.is_address:
             return
         witness = self.new_witness()
-        parts = [self.witness_path(witness), self.secret_path(witness), self.attempts_path]
+        parts = [self.witness_path(witness), self.secret_path(witness), self.locks_path]
         parts += [pathlib.Path(self.where + end) for end in ("-wal", "-shm")]
         # Looked for before the database is: whoever makes a ledger at this moment makes the database first.
         left = [path for path in parts if os.path.lexists(path)]
@@ -103,12 +104,12 @@ class Places:
         """Refuse to begin a ledger where other files tell that there was one.
 
         A creation that was cut short leaves an empty witness, and perhaps a key that no entry names: these are taken.
-        A key without such a witness, a witness with lines and attempts are of a ledger that was here.
+        A key without such a witness, a witness with lines and locks are of a ledger that was here.
         """
         stored = self.new_witness()
         witness, secret = self.witness_path(stored), self.secret_path(stored)
         lines = witness.exists() and witness.stat().st_size > 0
-        telling = [(witness, lines), (secret, lines or not witness.exists()), (self.attempts_path, not self.is_address)]
+        telling = [(witness, lines), (secret, lines or not witness.exists()), (self.locks_path, not self.is_address)]
         left = [path for path, tells in telling if tells and os.path.lexists(path)]
         if left:
             self.refuse_as_gone(left)

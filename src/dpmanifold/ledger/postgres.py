@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator
 from typing import Any, final
 
 from sqlalchemy import Connection, Row, text
-from sqlalchemy.exc import SQLAlchemyError
 
 from dpmanifold.errors import InvalidArgumentError, LedgerError
-from dpmanifold.files import closed_if_it_fails
 from dpmanifold.ledger.migrations import revision_of, upgrade
 from dpmanifold.ledger.schema import REVISION
-from dpmanifold.ledger.stores import PATIENCE, Held, Store
-from dpmanifold.storage.forks import abandon, no_fork
-from dpmanifold.storage.postgres import PostgresDatabase, lock_number
+from dpmanifold.ledger.stores import PATIENCE, Store
+from dpmanifold.storage.forks import no_fork
+from dpmanifold.storage.postgres import KEEPALIVES, PostgresDatabase, lock_number
 
 _OLDEST = (14,)  # the first that has idle_session_timeout
-_KEEPALIVES = {"tcp_keepalives_idle": "10", "tcp_keepalives_interval": "5", "tcp_keepalives_count": "3"}
 
 # Until the transaction ends: however long that takes, but not if the machine at the other end is gone.
 _WITNESSING = text("""
@@ -95,29 +91,11 @@ class PostgresStore(PostgresDatabase, Store):
             connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), self._lock)
             yield connection
 
-    def hold(self, token: str) -> Held:
-        """Begin an attempt: a lock of a session of its own."""
-        with self.in_plain_words():
-            connection = self.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
-            with closed_if_it_fails(connection):
-                handle = connection.connection.driver_connection.fileno()  # type: ignore[union-attr]
-                connection.detach()  # what ends it is the end of the session
-                for name, value in {**_KEEPALIVES, "idle_session_timeout": "0"}.items():
-                    connection.execute(text("SELECT set_config(:name, :value, false)"), {"name": name, "value": value})
-                connection.execute(text("SELECT pg_advisory_lock(:lock)"), {"lock": _lock_of(token)})
-            return _HeldSession(connection, handle)
-
-    def alive(self, token: str) -> bool:
-        """Return whether an attempt is held: whether its lock can be shared."""
-        with self.in_plain_words(), self.reading() as connection:
-            asked = text("SELECT pg_try_advisory_xact_lock_shared(:lock)")
-            return not connection.execute(asked, {"lock": _lock_of(token)}).scalar_one()
-
     @contextlib.contextmanager
     def witnessing(self) -> Iterator[None]:
         """Have the witness to oneself: machines may share it on a file system whose locks are not shared."""
         with self.in_plain_words(), no_fork(), self.engine.connect() as connection:
-            connection.execute(_WITNESSING, {"lock": _WITNESS_LOCK, **_KEEPALIVES})
+            connection.execute(_WITNESSING, {"lock": _WITNESS_LOCK, **KEEPALIVES})
             yield
 
     def _check(self, state: Row[Any]) -> None:
@@ -149,31 +127,6 @@ class PostgresStore(PostgresDatabase, Store):
             raise InvalidArgumentError(f"{asked} of its members. There is no role {writer!r}: CREATE ROLE makes it.")
         if found.may_all:
             raise InvalidArgumentError(f"{asked} of its members or a superuser, got {writer!r}.")
-
-
-@final
-class _HeldSession(Held):
-    def __init__(self, connection: Connection, handle: int) -> None:
-        self._connection: Connection | None = connection
-        self._handle = handle
-        super().__init__()
-
-    def release(self) -> None:
-        if self._connection is not None:
-            with contextlib.suppress(SQLAlchemyError):
-                self._connection.close()
-            self._connection = None
-
-    def after_fork_in_child(self) -> None:
-        """Let go of the socket, without a word to the server: a session that a child keeps would outlive its holder."""
-        if self._connection is not None:
-            os.close(self._handle)
-            abandon(self._connection)
-            self._connection = None
-
-
-def _lock_of(token: str) -> int:
-    return lock_number(f"dpmanifold attempt {token}")
 
 
 _WITNESS_LOCK = lock_number("dpmanifold witness")

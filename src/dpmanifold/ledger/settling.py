@@ -50,7 +50,8 @@ class Settling(Account):
         # A lock that cannot be had, and a witness that cannot be written to, are found out before anything is spent. In
         # this order: from here on no more sessions are needed at a time than the server has given once.
         token = secrets.token_hex(16)
-        held = self._ledger.store.hold(token)
+        with self._ledger.store.in_plain_words():
+            held = self._ledger.store.hold(token)
         try:
             self._ledger.witnessed()
             spend, cap, queued = self._ledger.write(lambda writer: self._paid(writer, order))
@@ -256,7 +257,8 @@ class Settling(Account):
             store.forget(str(started.facts["token"]))
 
     def _alive(self, started: Entry) -> bool:
-        return self._ledger.store.alive(str(started.facts["token"]))
+        with self._ledger.store.in_plain_words():
+            return self._ledger.store.is_held(str(started.facts["token"]))
 
     def _receipt(self, spend: Entry, cap: Promise) -> Receipt:
         spent = as_promise_up(cap, amount_from_text(spend.facts["spent"]))

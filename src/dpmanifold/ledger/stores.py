@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import sqlite3
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from typing import TypeVar, final
 
@@ -20,7 +20,6 @@ from dpmanifold.ledger.entries import Entry
 from dpmanifold.ledger.migrations import revision_of
 from dpmanifold.ledger.migrations.versions.r0001_entries import POSTGRESQL, SQLITE
 from dpmanifold.storage.database import Database, Triggers
-from dpmanifold.storage.forks import Forkable
 from dpmanifold.storage.sqlite import is_busy
 
 T = TypeVar("T")
@@ -31,14 +30,6 @@ PATIENCE = 60.0
 
 GUARDS = Triggers(("entries", "results"), SQLITE, POSTGRESQL)
 """What keeps a ledger's tables as they are."""
-
-
-class Held(Forkable, ABC):
-    """An attempt that is alive as long as this is not released and its process lives."""
-
-    @abstractmethod
-    def release(self) -> None:
-        """End it."""
 
 
 class Store(Database):
@@ -56,17 +47,6 @@ class Store(Database):
     @abstractmethod
     def prepare(self) -> None:
         """Make the tables where there are none, and bring older ones up to date where that is allowed."""
-
-    @abstractmethod
-    def hold(self, token: str) -> Held:
-        """Begin an attempt: until it is released, or this process ends, the attempt is alive."""
-
-    @abstractmethod
-    def alive(self, token: str) -> bool:
-        """Return whether somebody holds the attempt. No clock decides it."""
-
-    def forget(self, token: str) -> None:
-        """Clear away what an attempt left behind whose holder is gone, where that is more than a lock."""
 
     def witnessing(self) -> contextlib.AbstractContextManager[None]:
         """Have the witness to oneself, among all who use this database and on whatever machine they are.

@@ -22,9 +22,7 @@ from dpmanifold.errors import LedgerError
 from dpmanifold.files import sync_file, sync_folder
 from dpmanifold.ledger.entries import Entry
 from dpmanifold.storage.chain import place_after
-
-if sys.platform != "win32":
-    import fcntl
+from dpmanifold.storage.locks import lock_file, unlock_file
 
 _TAIL = 4096  # bytes read from the end at first; lines are seldom longer
 _PIECE = 2**20  # bytes written, or read, at a time
@@ -281,14 +279,13 @@ class Witness:
         # A file, which closes itself wherever a signal cuts this short: a lock that is left would never be let go of.
         with io.FileIO(handle, "r" if flags == os.O_RDONLY else "r+"):
             try:
-                fcntl.flock(handle, fcntl.LOCK_SH if flags == os.O_RDONLY else fcntl.LOCK_EX)
+                lock_file(handle, shared=flags == os.O_RDONLY)
             except OSError as problem:
                 self._refuse(f"cannot be locked: {problem.strerror}. Put it on a volume that has locks of files.")
             try:
                 yield handle
             finally:
-                # In words: a child that was forked meanwhile has the file open, and with it the lock.
-                fcntl.flock(handle, fcntl.LOCK_UN)
+                unlock_file(handle)
 
     def _refuse(self, fault: str) -> NoReturn:
         raise LedgerError(f"the witness {self.path} {fault}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import socket
 import threading
 import time
 
@@ -22,10 +23,11 @@ _LATEST = 5 * EVERY
 
 def beat(database: Database, process: str = WORKER) -> None:
     """Say that this process is there."""
-    row = {"process": process, "at": tables.now(), "owner": os.geteuid() if hasattr(os, "geteuid") else 0}
+    owner = os.geteuid() if hasattr(os, "geteuid") else 0
+    here = {"owner": owner, "host": socket.gethostname(), "pid": os.getpid()}
     with database.writing() as connection:
         connection.execute(delete(tables.beats).where(tables.beats.c.process == process))
-        connection.execute(insert(tables.beats).values(**row))
+        connection.execute(insert(tables.beats).values(process=process, at=tables.now(), **here))
 
 
 def keep_beating(database: Database, process: str) -> threading.Thread:
@@ -52,3 +54,9 @@ def owner(database: Database, process: str = WORKER) -> int | None:
     """Return the number of the user that a process ran as when it last said that it is there; None if it never did."""
     found: int | None = database.value(select(tables.beats.c.owner).where(tables.beats.c.process == process))
     return found
+
+
+def words(database: Database, process: str = WORKER) -> str:
+    """Return which process said last that it is there, and when."""
+    found = database.row(select(tables.beats).where(tables.beats.c.process == process))
+    return "which has not said who it is" if found is None else f"process {found.pid} on {found.host}, seen {found.at}"

@@ -64,7 +64,7 @@ def write(vault: pathlib.Path, columns: Columns, space: Manifold) -> str:
 
 def open_folder(folder: pathlib.Path) -> Columns:
     """Open what :func:`write` wrote; records are mapped, and units are EACH_RECORD where there are no ids."""
-    if not (folder / f"{RECORDS}.npy").is_file():
+    if not has_records(folder):
         raise LedgerError("the canonical records are not in the vault any more. Register the data again.")
     found = {
         name: read_npy(path) if (path := folder / f"{name}.npy").is_file() else None
@@ -72,6 +72,11 @@ def open_folder(folder: pathlib.Path) -> Columns:
     }
     units = EACH_RECORD if found[UNITS] is None else found[UNITS]
     return Columns(read_npy(folder / f"{RECORDS}.npy"), units, found[LABELS], found[COVARIATE])
+
+
+def has_records(folder: pathlib.Path) -> bool:
+    """Return whether there are records, as :func:`write` leaves them."""
+    return (folder / f"{RECORDS}.npy").is_file()
 
 
 def remove(vault: pathlib.Path, name: str) -> None:

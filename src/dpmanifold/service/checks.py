@@ -19,7 +19,7 @@ from sqlalchemy import func, select
 from dpmanifold.errors import DPManifoldError
 from dpmanifold.ledger import Ledger
 from dpmanifold.ledger.fingerprints import KEY_BYTES
-from dpmanifold.service import beats, events, tables
+from dpmanifold.service import beats, events, registering, tables
 from dpmanifold.service.database import Database
 from dpmanifold.service.processes import SAME_USER
 from dpmanifold.service.service import PRINCIPAL
@@ -219,6 +219,9 @@ def _database(settings: Settings) -> Iterator[Finding]:
         yield from _people(database)
         yield from _clock(database)
         yield from _users(database)
+        if os.access(settings.vault, os.X_OK, effective_ids=True):
+            registering.refuse_another_vault(database, settings.vault)
+            yield Finding(OK, "The vault has what is registered.")
 
 
 def _people(database: Database) -> Iterator[Finding]:

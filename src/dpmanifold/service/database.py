@@ -25,6 +25,7 @@ from dpmanifold.service import events, tables
 from dpmanifold.service.errors import Unavailable
 from dpmanifold.storage.database import Database as AnyDatabase
 from dpmanifold.storage.filesystems import network_of
+from dpmanifold.storage.locks import Held
 from dpmanifold.storage.postgres import PostgresDatabase
 from dpmanifold.storage.sqlite import SqliteDatabase
 
@@ -89,6 +90,11 @@ class Database(Closable):
                 connection.commit()
         finally:
             self._own.writes = None
+
+    def hold(self, name: str) -> Held:
+        """Take a lock among all who use this database; an AlreadyHeldError where somebody else has it."""
+        with _in_plain_words():
+            return self._database.hold(name)
 
     def rows(self, query: Executable) -> list[Any]:
         """Return the rows of a query, read in a transaction of its own."""

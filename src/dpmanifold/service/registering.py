@@ -33,6 +33,7 @@ from dpmanifold.errors import (
 )
 from dpmanifold.ledger.population import Population
 from dpmanifold.service import canonical, events, tables
+from dpmanifold.service.database import Database
 from dpmanifold.service.kept import Columns
 from dpmanifold.service.ordering import population_named
 from dpmanifold.service.redaction import Redaction, write_notice
@@ -143,6 +144,27 @@ def folder_of(service: Service, population: str, dataset: str) -> pathlib.Path:
     if found is None or not re.fullmatch(r"[0-9a-f]{32}", found):
         raise LedgerError("the vault has no records of {dataset}.", dataset=dataset)
     return service.settings.vault / found
+
+
+def are_kept(service: Service, population: str, dataset: str) -> bool:
+    """Return whether the vault has the canonical records of a data set."""
+    with contextlib.suppress(LedgerError):
+        return canonical.has_records(folder_of(service, population, dataset))
+    return False
+
+
+def refuse_another_vault(database: Database, vault: pathlib.Path) -> None:
+    """Refuse a vault that has no folder for what is registered: it may be another host's."""
+    rows = database.rows(select(tables.files).order_by(tables.files.c.dataset))
+    lacking = {row.dataset: row.folder for row in rows if not (vault / row.folder).is_dir()}
+    if lacking:
+        raise InvalidArgumentError(
+            f"the vault {vault} has not the records of {', '.join(lacking)}, which are registered in "
+            f"{database.name}. Is it the vault of another host? Set records.vault to the one where they were "
+            f"registered, or put these folders back from a copy: {', '.join(lacking.values())}. Nothing was begun, and "
+            "nothing is lost. Where records are gone for good, make an empty folder of that name in the vault: the "
+            "worker starts, and the data can be registered again."
+        )
 
 
 def _redacted(service: Service, registration: str, problem: DPManifoldError, redaction: Redaction) -> Message:
@@ -289,7 +311,7 @@ def _moved(service: Service, population: str, expected: str, found: str, folder:
     with service.database.writing() as connection:
         connection.execute(delete(tables.files).where(tables.files.c.dataset == f"{population}/{expected}"))
         there = connection.execute(wanted).scalar()
-        if not found or (there is not None and (service.settings.vault / there).is_dir()):
+        if not found or (there is not None and canonical.has_records(service.settings.vault / there)):
             return False
         _place(connection, f"{population}/{found}", folder)
         return True

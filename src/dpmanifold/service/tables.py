@@ -111,6 +111,8 @@ beats = Table(
     Column("process", Text, primary_key=True),  # "worker"
     Column("at", _name, nullable=False),  # when it last said that it is there
     Column("owner", Integer, nullable=False),  # the number of the system's user that it runs as
+    Column("host", Text, nullable=False),
+    Column("pid", Integer, nullable=False),
 )
 
 accounts = Table(

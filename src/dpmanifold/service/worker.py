@@ -11,7 +11,6 @@ import contextlib
 import html
 import io
 import json
-import os
 import signal
 import time
 import traceback
@@ -24,9 +23,10 @@ from sqlalchemy import Row, and_, or_, select, update
 from dpmanifold import plots
 from dpmanifold.codec import answer_from_bytes, answer_to_bytes
 from dpmanifold.errors import InvalidArgumentError, LedgerError, Message, Public, ReleaseLostError
+from dpmanifold.files import closed_if_it_fails
 from dpmanifold.report import html_report
 from dpmanifold.service import beats, canonical, registering, tables
-from dpmanifold.service.errors import NotFound
+from dpmanifold.service.errors import NotFound, Unavailable
 from dpmanifold.service.logs import log
 from dpmanifold.service.ordering import Punctual, asked_before, catch_up, lost, paused_since, population_named, schedule
 from dpmanifold.service.processes import Child, Work, fork
@@ -34,9 +34,7 @@ from dpmanifold.service.redaction import write_notice
 from dpmanifold.service.registering import Reader
 from dpmanifold.service.service import Service
 from dpmanifold.stats.curator import Notice
-
-if os.name == "posix":
-    import fcntl
+from dpmanifold.storage.locks import AlreadyHeldError, Held, HeldFile
 
 _PAUSE = 0.05  # seconds between two looks
 _CATCH_UP = 5.0  # seconds between two looks for payers that died
@@ -48,6 +46,7 @@ _MOST_LOOKS = 20  # for an outcome that the ledger has
 _MOST_KEPT = 1000  # numbers of tries that are remembered
 _MOST_TRIES = 3  # of what fails before it begins, and of pictures
 _REST = 5.0  # seconds until the outcome of an attempt is looked for again, where it could not be found
+_NO_RECORDS = 60.0  # seconds between two looks for records that the vault has not
 _AFTER_ERROR = 1.0  # seconds until the next try where the database does not answer
 
 
@@ -79,7 +78,12 @@ class Worker:
         self._rests: dict[str, float] = {}
         self._stopping = 0
         self._next_beat = self._next_catch_up = self._next_look = 0.0
-        self._lock = _locked(service)
+        self._locks: list[Held] = []
+        self._has_lost = False
+        with closed_if_it_fails(self):
+            self._take_locks()
+            registering.refuse_another_vault(service.database, service.settings.vault)
+            beats.beat(service.database)
 
     def run(self) -> None:
         """Work until a signal says to stop: the first lets the running attempt end, the second does not."""
@@ -97,15 +101,50 @@ class Worker:
             time.sleep(_PAUSE)
         self.close()
         log("worker stopped", process="worker")
+        if self._has_lost:
+            raise Unavailable(
+                "The worker has lost its lock: its connection to the database has ended, or the lock's file was "
+                "removed. It began nothing after that. Start it again once the database answers."
+            )
+
+    def _take_locks(self) -> None:
+        """Be the one worker of the database and of the vault, or refuse."""
+        database, vault = self.service.database, self.service.settings.vault
+        try:
+            self._locks.append(database.hold(f"worker-{database.value(select(tables.facts.c.service))}"))
+        except AlreadyHeldError:
+            raise InvalidArgumentError(
+                f"another worker is at work with the database {database.name}: {beats.words(database)}. Stop it first: "
+                "its lock ends with its process, and half a minute later where its whole machine is gone."
+            ) from None
+        try:
+            self._locks.append(HeldFile(vault / "worker.lock", 0o600))
+        except AlreadyHeldError:
+            raise InvalidArgumentError(
+                f"another worker, of another database, is at work in {vault}. Stop it first, or give each its own "
+                "vault (records.vault)."
+            ) from None
+        except OSError as problem:
+            raise InvalidArgumentError(
+                f"the vault {vault} cannot be written to: {problem.strerror}. It must be a folder of the worker's user "
+                "alone."
+            ) from None
+
+    def _is_the_one(self) -> bool:
+        """Return whether this has its locks still; without, it begins nothing more and ends."""
+        if not self._has_lost and not all(lock.is_held() for lock in self._locks):
+            log("worker lost its lock", "error", process="worker")
+            self._has_lost = True
+            self._stopping += 1
+        return not self._has_lost
 
     def close(self) -> None:
         """End all children, and let another worker take the place."""
         for lane in self._lanes.values():
             lane.child.kill()
         self._lanes.clear()
-        if self._lock >= 0:
-            os.close(self._lock)
-            self._lock = -1
+        for lock in self._locks:
+            lock.release()
 
     def _stop(self, number: int, frame: object) -> None:
         self._stopping += 1
@@ -114,6 +153,8 @@ class Worker:
         """Look at everything once, and begin what is to be begun."""
         self._watch_attempt()  # whatever the database is up to: the end of a slot waits for nothing
         self._watch_others()
+        if not self._is_the_one():
+            return
         self._beat()
         if not self._stopping:
             self._begin_attempt()
@@ -158,6 +199,12 @@ class Worker:
                 continue
             paused = paused_since(self.service, row.population) is not None
             if self._tries[row.id] >= _MOST_TRIES or paused or row.population in held:
+                continue
+            if self._rests.get(row.id, 0.0) > time.monotonic():
+                continue
+            if not registering.are_kept(self.service, row.population, row.dataset):  # to begin it would be to lose it
+                log("release without records in the vault", "error", what="release", process="worker")
+                self._rests[row.id] = time.monotonic() + _NO_RECORDS
                 continue
             starts, due = (tables.moment(text).timestamp() for text in (row.starts, row.due))
             if now - starts > max(_LATE[0], _LATE[1] * (due - starts)):
@@ -268,7 +315,7 @@ class Worker:
 
     def _begin(self, lane: str, what: str, until: float, work: Work, **limits: Any) -> None:
         """Have a child do something; what files are this process's alone, it closes."""
-        own = [self._lock, *(one.child.pipe for one in self._lanes.values() if one.child.pipe >= 0)]
+        own = [one.child.pipe for one in self._lanes.values() if one.child.pipe >= 0]
         self._lanes[lane] = _Lane(fork(work, closing=own, **limits), what, until)
 
 
@@ -283,24 +330,6 @@ def prepare() -> None:
     from dpmanifold.stats.query import offered
 
     offered()
-
-
-def _locked(service: Service) -> int:
-    """Take the lock of the one worker, or refuse."""
-    path = service.settings.vault / "worker.lock"
-    try:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as problem:
-        raise InvalidArgumentError(
-            f"the vault {service.settings.vault} cannot be written to: {problem.strerror}. It must be a folder of the "
-            "worker's user alone."
-        ) from None
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(handle)
-        raise InvalidArgumentError(f"another worker is at work in {service.settings.vault}. Stop it first.") from None
-    return handle
 
 
 # -------------------------------------------------------------------- one attempt at a release, in a child

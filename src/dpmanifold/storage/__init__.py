@@ -1,1 +1,1 @@
-"""One room for all that is kept in databases: connections, transactions, forks, triggers and chains of hashes."""
+"""One room for all that is kept in databases: connections, transactions, locks, forks, tables and chains of hashes."""

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Engine, bindparam, text
 
 from dpmanifold.files import Closable
 from dpmanifold.storage.forks import abandon
+from dpmanifold.storage.locks import Held
 
 
 class Database(Closable, ABC):
@@ -42,6 +43,20 @@ class Database(Closable, ABC):
     @abstractmethod
     def writing(self) -> contextlib.AbstractContextManager[Connection]:
         """Open a transaction that no other one writes beside; the caller commits it, and then it is on the disk."""
+
+    @abstractmethod
+    def hold(self, name: str) -> Held:
+        """Take the lock of this name, among all who use this database and on whatever machine they are.
+
+        An AlreadyHeldError where somebody else has it.
+        """
+
+    @abstractmethod
+    def is_held(self, name: str) -> bool:
+        """Return whether somebody has the lock of this name. No clock decides it."""
+
+    def forget(self, name: str) -> None:
+        """Clear away what a lock left behind whose holder is gone, where that is more than a lock."""
 
     @property
     def engine(self) -> Engine:

@@ -7,17 +7,21 @@ import hashlib
 import os
 import weakref
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, final
 
 from sqlalchemy import Connection, Engine, Row, create_engine, event, make_url, text
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from dpmanifold._check import optional_module
 from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.files import closed_if_it_fails
 from dpmanifold.storage.database import Database
-from dpmanifold.storage.forks import no_fork
+from dpmanifold.storage.forks import abandon, no_fork
+from dpmanifold.storage.locks import AlreadyHeldError, Held
 
 _SCHEMES = ("postgresql", "postgres")
+KEEPALIVES = {"tcp_keepalives_idle": "10", "tcp_keepalives_interval": "5", "tcp_keepalives_count": "3"}
+"""How the server finds out, within half a minute, that the machine at the other end is gone."""
 
 # The first statement of every transaction that writes: the lock, then what must hold under it. A commit is answered
 # when it is on the disk, also where the server or the role has another habit.
@@ -78,6 +82,24 @@ class PostgresDatabase(Database):
             self._check(connection.execute(self._begin, self._lock).one())
             yield connection
 
+    def hold(self, name: str) -> Held:
+        """Take the lock of this name: of a session of its own, which is not to be shared by a pooler."""
+        connection = self.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+        with closed_if_it_fails(connection):
+            handle = connection.connection.driver_connection.fileno()  # type: ignore[union-attr]
+            connection.detach()  # what ends it is the end of the session
+            for setting, value in {**KEEPALIVES, "idle_session_timeout": "0"}.items():
+                connection.execute(text("SELECT set_config(:name, :value, false)"), {"name": setting, "value": value})
+            if not connection.execute(text("SELECT pg_try_advisory_lock(:lock)"), _held(name)).scalar_one():
+                raise AlreadyHeldError
+        return _HeldSession(connection, handle)
+
+    def is_held(self, name: str) -> bool:
+        """Return whether somebody has the lock of this name: whether it cannot be shared."""
+        with self.reading() as connection:
+            asked = text("SELECT pg_try_advisory_xact_lock_shared(:lock)")
+            return not connection.execute(asked, _held(name)).scalar_one()
+
     def close(self) -> None:
         """Close all connections."""
         self.engine.dispose()
@@ -100,6 +122,40 @@ class PostgresDatabase(Database):
 
         weakref.finalize(self, _dispose, engine, os.getpid())
         return engine
+
+
+@final
+class _HeldSession(Held):
+    def __init__(self, connection: Connection, handle: int) -> None:
+        self._connection: Connection | None = connection
+        self._handle = handle
+        super().__init__()
+
+    def release(self) -> None:
+        if self._connection is not None:
+            with contextlib.suppress(SQLAlchemyError):
+                self._connection.close()
+            self._connection = None
+
+    def is_held(self) -> bool:
+        """Return whether the session goes on. One that has ended is over, although SQLAlchemy would begin another."""
+        if self._connection is not None:
+            try:
+                self._connection.execute(text("SELECT 1"))
+            except SQLAlchemyError:
+                self.release()
+        return self._connection is not None
+
+    def after_fork_in_child(self) -> None:
+        """Let go of the socket, without a word to the server: a session that a child keeps would outlive its holder."""
+        if self._connection is not None:
+            os.close(self._handle)
+            abandon(self._connection)
+            self._connection = None
+
+
+def _held(name: str) -> dict[str, int]:
+    return {"lock": lock_number(f"dpmanifold held {name}")}
 
 
 def lock_number(name: str) -> int:

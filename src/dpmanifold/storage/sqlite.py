@@ -15,13 +15,17 @@ from typing import TypeVar, final
 from sqlalchemy import Connection, Engine, NullPool, create_engine, event
 from sqlalchemy.exc import OperationalError
 
+from dpmanifold.errors import LedgerError
 from dpmanifold.files import closed_if_it_fails
 from dpmanifold.storage.database import Database
 from dpmanifold.storage.forks import Forkable, no_fork
+from dpmanifold.storage.locks import HeldFile, is_locked
 
 T = TypeVar("T")
 
 _PAUSE = 0.005
+LOCKS = ".locks"
+"""What stands after a file's name in that of the folder with its locks."""
 
 
 class SqliteDatabase(Database):
@@ -39,6 +43,7 @@ class SqliteDatabase(Database):
 
     def __init__(self, path: pathlib.Path, patience: float, mode: int) -> None:
         self.path = path
+        self._locks = path.with_name(path.name + LOCKS)
         self._keeper = _Keeper(path, patience, mode)
         super().__init__(str(path), patience)
         weakref.finalize(self, self._keeper.close)
@@ -50,6 +55,32 @@ class SqliteDatabase(Database):
     def writing(self) -> contextlib.AbstractContextManager[Connection]:
         """Open a transaction that no other one writes beside."""
         return self._begun("BEGIN IMMEDIATE")
+
+    def hold(self, name: str) -> HeldFile:
+        """Take the lock of this name: of a file in a folder beside the database."""
+        try:
+            mode = self.path.stat().st_mode & 0o666  # who can use the database can use its locks
+            if not self._locks.is_dir():
+                self._locks.mkdir(exist_ok=True)
+                self._locks.chmod(mode | (mode & 0o444) >> 2)
+            return HeldFile(self._locks / name, mode)
+        except OSError as problem:
+            raise LedgerError(f"no lock can be had in {self._locks}: {problem.strerror}.") from None
+
+    def is_held(self, name: str) -> bool:
+        """Return whether somebody has the lock of this name."""
+        try:
+            return is_locked(self._locks / name)
+        except OSError as problem:
+            raise LedgerError(
+                f"whether a lock in {self._locks} is held cannot be told: {problem.strerror}. The database's users "
+                "need to read the files there."
+            ) from None
+
+    def forget(self, name: str) -> None:
+        """Remove the file of a lock whose holder is gone."""
+        with contextlib.suppress(OSError):
+            (self._locks / name).unlink()
 
     def close(self) -> None:
         """Close the file."""
