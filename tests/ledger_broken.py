@@ -16,9 +16,8 @@ from dpmanifold.ledger import Ledger, settling, standing, witness
 from dpmanifold.ledger.datasets import RegisteredData
 from dpmanifold.ledger.postgres import PostgresStore
 from dpmanifold.ledger.settling import Settling
-from dpmanifold.ledger.sqlite import SqliteStore
 from dpmanifold.ledger.standing import Standing, standing_of
-from dpmanifold.ledger.stores import Store
+from dpmanifold.ledger.stores import SqliteStore, Store
 from dpmanifold.privacy.amounts import added, cost_of
 from dpmanifold.storage import sqlite
 from dpmanifold.storage.database import Database

@@ -130,7 +130,7 @@ def test_bare_import_needs_base_dependencies_only():
     code = (
         "import sys, dpmanifold, dpmanifold.cli\n"
         "heavy = {'matplotlib', 'sklearn', 'pyriemann', 'geomstats', 'pandas', 'pytest', 'mpmath', 'PIL'}\n"
-        "heavy |= {'sqlalchemy', 'alembic', 'psycopg'}\n"
+        "heavy |= {'sqlalchemy', 'psycopg'}\n"
         "sys.exit(', '.join(heavy & set(sys.modules)) or None)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

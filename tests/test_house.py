@@ -153,3 +153,88 @@ def test_the_search_sees_what_asks_for_a_statistic(source):
 @pytest.mark.parametrize("source", ["STATISTICS[release.statistic]", "a.statistic == b.statistic", "x == 'mean'"])
 def test_the_search_lets_statistics_be(source):
     assert lines_about_a_statistic(source) == []
+
+
+# ------------------------------------------------------------------------------------------- storage says it once
+
+
+def calls_of(source, *names):
+    """Return the lines that call something of one of these names: `sqlite3.connect` as much as `connect`."""
+    wanted = [set(name.split(".")) for name in names]
+    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    return sorted(call.lineno for call in calls if any(one <= names_in(call.func) for one in wanted))
+
+
+def lines_that_open_a_database(source):
+    return calls_of(source, "create_engine", "sqlite3.connect", "psycopg.connect")
+
+
+def lines_that_lock_a_file(source):
+    return calls_of(source, "flock", "lockf", "msvcrt.locking")
+
+
+def lines_about_links(source):
+    """Return the lines that say how entries are chained: what links them, and what the first one names."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+            found += (
+                [node.lineno] if [getattr(side, "value", 0) for side in (node.left, node.right)] == ["0", 64] else []
+            )
+        elif isinstance(node, ast.FunctionDef):
+            found += [node.lineno] if node.name in ("hash_in", "place_after") else []
+        elif isinstance(node, ast.ClassDef):
+            fields = {part.target.id for part in node.body if isinstance(part, ast.AnnAssign)}
+            is_chained = any("Chained" in names_in(base) for base in node.bases)
+            found += [node.lineno] if {"prev", "hash"} <= fields and not is_chained else []
+        elif isinstance(node, ast.Call) and names_in(node.func) & {"sha256", "sha256_of", "sha256_of_bytes", "blake2b"}:
+            said = set().union(*map(names_in, node.args), set())
+            found += [node.lineno] if said & {"prev", "previous", "before", "last"} else []
+    return sorted(found)
+
+
+ONCE = {
+    "databases": (lines_that_open_a_database, {"postgres.py", "sqlite.py"}),
+    "locks": (lines_that_lock_a_file, {"locks.py"}),
+    "chains": (lines_about_links, {"chain.py"}),
+}
+
+
+@pytest.mark.parametrize("what", ONCE)
+def test_storage_says_it_once(what):
+    """The client's journal apart, which is on machines that have no SQLAlchemy."""
+    search, homes = ONCE[what]
+    found = {path for path in SOURCES if search(path.read_text(encoding="utf-8")) and path.name != "journal.py"}
+    assert found == {ROOT / "storage" / name for name in homes}
+
+
+@pytest.mark.parametrize(
+    ("what", "source"),
+    [
+        ("databases", "sqlalchemy.create_engine(address)"),
+        ("databases", "with sqlite3.connect(path) as connection:\n    pass"),
+        ("databases", "contextlib.closing(psycopg.connect(address))"),
+        ("locks", "fcntl.flock(handle, fcntl.LOCK_EX)"),
+        ("locks", "fcntl.lockf(handle, fcntl.LOCK_EX)"),
+        ("chains", "FIRST = '0' * 64"),
+        ("chains", "class Line:\n    prev: str\n    hash: str"),
+        ("chains", "hashlib.sha256((before.hash + body).encode())"),
+        ("chains", "sha256_of([prev, body])"),
+        ("chains", "class Line(Chained):\n    def hash_in(self, log): ..."),
+    ],
+)
+def test_the_search_sees_what_says_it_again(what, source):
+    assert len(ONCE[what][0](source)) == 1
+
+
+@pytest.mark.parametrize(
+    ("what", "source"),
+    [
+        ("databases", "self.engine.connect()"),
+        ("locks", "fcntl.fcntl(handle, fcntl.F_FULLFSYNC)"),
+        ("chains", "class Line(Chained):\n    prev: str\n    hash: str"),
+        ("chains", "sha256_of([content, facts])"),
+    ],
+)
+def test_the_search_lets_others_be(what, source):
+    assert ONCE[what][0](source) == []

@@ -537,9 +537,7 @@ def test_a_database_that_was_removed_is_not_a_fresh_budget(tmp_path):
 
 
 def test_importing_the_library_does_not_load_the_ledgers_packages():
-    loaded = (
-        "import sys, dpmanifold; sys.exit(any(name in sys.modules for name in ('sqlalchemy', 'alembic', 'psycopg')))"
-    )
+    loaded = "import sys, dpmanifold; sys.exit(any(name in sys.modules for name in ('sqlalchemy', 'psycopg')))"
     assert subprocess.run([sys.executable, "-c", loaded], check=False).returncode == 0
 
 

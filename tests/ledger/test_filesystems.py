@@ -62,11 +62,11 @@ def test_network_file_systems_are_refused(tmp_path: pathlib.Path, kind: str) -> 
     assert network_of(tmp_path / "study.db", table) == kind
 
 
-@pytest.mark.parametrize("room", ["ledger.sqlite", "service.database"])
-def test_who_would_be_on_one_is_told(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, room: str) -> None:
-    monkeypatch.setattr(f"dpmanifold.{room}.network_of", lambda path: "nfs4")
+@pytest.mark.parametrize("place", [Ledger, Database])
+def test_who_would_be_on_one_is_told(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, place: type) -> None:
+    monkeypatch.setattr("dpmanifold.storage.sqlite.network_of", lambda path: "nfs4")
     with pytest.raises(DPManifoldError, match=r"where SQLite's locks do not hold.*local disk.*PostgreSQL"):
-        (Ledger if room == "ledger.sqlite" else Database)(tmp_path / "study.db")
+        place(tmp_path / "study.db")
     assert not list(tmp_path.iterdir())
 
 

@@ -18,8 +18,7 @@ def __getattr__(name: str) -> Any:
     """Import what needs SQLAlchemy when it is first asked for."""
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    for package in ("sqlalchemy", "alembic"):
-        optional_module(package, "ledger", "a ledger")
+    optional_module("sqlalchemy", "ledger", "a ledger")
     return getattr(optional_module(f"{__name__}.{_PLACES[name]}", "ledger", "a ledger"), name)
 
 

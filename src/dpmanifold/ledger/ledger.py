@@ -24,8 +24,7 @@ from dpmanifold.ledger.postgres import PostgresStore
 from dpmanifold.ledger.receipts import Compared, compared
 from dpmanifold.ledger.reconciling import Reconciled, recover
 from dpmanifold.ledger.schema import found_by
-from dpmanifold.ledger.sqlite import SqliteStore
-from dpmanifold.ledger.stores import Store
+from dpmanifold.ledger.stores import SqliteStore, Store
 from dpmanifold.ledger.witness import Witness
 from dpmanifold.privacy import Promise
 from dpmanifold.privacy.budget_accounts import checked_text

@@ -9,8 +9,7 @@ from typing import Any, final
 from sqlalchemy import Connection, Row, text
 
 from dpmanifold.errors import InvalidArgumentError, LedgerError
-from dpmanifold.ledger.migrations import revision_of, upgrade
-from dpmanifold.ledger.schema import REVISION
+from dpmanifold.ledger.schema import LEDGER
 from dpmanifold.ledger.stores import PATIENCE, Store
 from dpmanifold.storage.forks import no_fork
 from dpmanifold.storage.postgres import KEEPALIVES, PostgresDatabase, lock_number
@@ -29,10 +28,10 @@ _ABOUT_WRITER = text("""
     SELECT rolsuper OR pg_has_role(rolname, current_user, 'MEMBER') AS may_all FROM pg_roles WHERE rolname = :writer
 """)
 _RIGHTS = (
-    "REVOKE ALL ON entries, results, alembic_version FROM PUBLIC",
+    "REVOKE ALL ON entries, results, ledger_version FROM PUBLIC",
     "GRANT USAGE ON SCHEMA {schema} TO {writer}",
     "GRANT SELECT, INSERT ON entries, results TO {writer}",
-    "GRANT SELECT ON alembic_version TO {writer}",
+    "GRANT SELECT ON ledger_version TO {writer}",
 )
 
 
@@ -56,14 +55,16 @@ class PostgresStore(PostgresDatabase, Store):
 
     def __init__(self, address: str) -> None:
         self._is_making = False
-        super().__init__(address, "a ledger", "dpmanifold ledger", PATIENCE)
+        super().__init__(LEDGER, address, PATIENCE)
 
     def make(self, writer: str | None) -> None:
         """Make the tables as their owner, and let another role append to them, and only that."""
-        with self._owning() as connection:
+        with self.in_plain_words(), self.engine.begin() as connection:
+            connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), self._lock)
             self._check_server(connection)
             self._check_writer(connection, writer)
-            upgrade(connection)
+            if not self.is_made(connection):
+                self.schema.make(connection)
             quote = connection.dialect.identifier_preparer.quote
             schema = connection.execute(text("SELECT current_schema()")).scalar_one()
             for right in _RIGHTS:
@@ -71,25 +72,15 @@ class PostgresStore(PostgresDatabase, Store):
         self._is_making = True  # the owner writes the first entry, and no other
 
     def prepare(self) -> None:
-        """See that there are tables, up to date; older ones are brought up to date by their owner."""
+        """See that there are tables."""
         with self.in_plain_words(), self.reading() as connection:
             self._check_server(connection)
-            revision = revision_of(connection)
-        if revision is None:
+            is_made = self.is_made(connection)
+        if not is_made:
             raise LedgerError(
                 f"there is no ledger in {self.name}. Make it, as the role that shall own it: dpm ledger create, or "
                 "Ledger.create(where, witness=..., writer=...)."
             )
-        if revision != REVISION:
-            with self._owning() as connection:
-                upgrade(connection)
-
-    @contextlib.contextmanager
-    def _owning(self) -> Iterator[Connection]:
-        """Open a transaction that may change tables, and commit it in the end."""
-        with self.in_plain_words(), self.engine.begin() as connection:
-            connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), self._lock)
-            yield connection
 
     @contextlib.contextmanager
     def witnessing(self) -> Iterator[None]:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Column, Index, Integer, LargeBinary, MetaData, Table, Text
 
+from dpmanifold.errors import LedgerError
 from dpmanifold.ledger.entries import Entry
-
-REVISION = "0001"
-"""The migration that these tables are made by."""
+from dpmanifold.storage.schema import Schema
 
 metadata = MetaData()
 
@@ -42,6 +41,46 @@ results = Table(
     Column("seq", _number, primary_key=True, autoincrement=False),
     Column("bytes", LargeBinary, nullable=False),
 )
+
+# What comes once, and what comes with what: beyond the chain.
+_SQLITE = (
+    """
+    CREATE TRIGGER entries_once BEFORE INSERT ON entries
+    BEGIN
+        SELECT RAISE(ABORT, 'what may happen once has happened')
+        WHERE EXISTS (SELECT 1 FROM entries WHERE once = NEW.once);
+    END
+    """,
+    """
+    CREATE TRIGGER results_follow BEFORE INSERT ON results
+    BEGIN
+        SELECT RAISE(ABORT, 'a result comes with the last entry')
+        WHERE NEW.seq IS NOT (SELECT max(seq) FROM entries)
+           OR NOT EXISTS (SELECT 1 FROM entries WHERE seq = NEW.seq AND kind = 'drawn');
+        SELECT RAISE(ABORT, 'an entry has one result')
+        WHERE EXISTS (SELECT 1 FROM results WHERE seq = NEW.seq);
+    END
+    """,
+)
+_POSTGRESQL = (
+    """
+    CREATE FUNCTION ledger_result() RETURNS trigger LANGUAGE plpgsql SET search_path = {schema}, pg_temp AS $$
+    DECLARE
+        head_seq bigint;
+        head_kind text;
+    BEGIN
+        SELECT seq, kind INTO head_seq, head_kind FROM entries ORDER BY seq DESC LIMIT 1;
+        IF head_seq IS DISTINCT FROM NEW.seq OR head_kind <> 'drawn' THEN
+            RAISE EXCEPTION 'a result comes with the last entry';
+        END IF;
+        RETURN NEW;
+    END $$
+    """,
+    "CREATE TRIGGER results_follow BEFORE INSERT ON results FOR EACH ROW EXECUTE FUNCTION ledger_result()",
+)
+
+LEDGER = Schema("ledger", 1, metadata, LedgerError, entries.name, (results.name,), _SQLITE, _POSTGRESQL)
+"""What a ledger's database has."""
 
 _SETS = {"population": "cap"}  # a population comes with its cap
 _SUBJECTS = {"grant": "principal", "spend": "principal", "dataset": "digest"}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import pathlib
 import sqlite3
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
@@ -14,22 +15,19 @@ from typing import TypeVar, final
 
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from dpmanifold.errors import LedgerError
+from dpmanifold.errors import InvalidArgumentError, LedgerError
 from dpmanifold.ledger.chain import Reader, Writer
 from dpmanifold.ledger.entries import Entry
-from dpmanifold.ledger.migrations import revision_of
-from dpmanifold.ledger.migrations.versions.r0001_entries import POSTGRESQL, SQLITE
-from dpmanifold.storage.database import Database, Triggers
-from dpmanifold.storage.sqlite import is_busy
+from dpmanifold.ledger.schema import LEDGER
+from dpmanifold.storage.database import Database
+from dpmanifold.storage.sqlite import SqliteDatabase, is_busy
 
 T = TypeVar("T")
 
 _PAGE = 1000  # entries read at a time where all of them are
+_MODE = 0o640  # for its owner, and readable by its group, as the witness is
 PATIENCE = 60.0
 """Seconds that a transaction waits for the others; each takes a few milliseconds."""
-
-GUARDS = Triggers(("entries", "results"), SQLITE, POSTGRESQL)
-"""What keeps a ledger's tables as they are."""
 
 
 class Store(Database):
@@ -37,8 +35,11 @@ class Store(Database):
 
     def exists(self) -> bool:
         """Return whether there is a ledger; a database of something else is refused."""
-        with self.in_plain_words(), self.reading() as connection:
-            return revision_of(connection) is not None and Reader(connection).entry(1) is not None
+        with self.in_plain_words():
+            if not self.has_tables():
+                return False
+            with self.reading() as connection:
+                return self.is_made(connection) and Reader(connection).entry(1) is not None
 
     @abstractmethod
     def make(self, writer: str | None) -> None:
@@ -46,7 +47,7 @@ class Store(Database):
 
     @abstractmethod
     def prepare(self) -> None:
-        """Make the tables where there are none, and bring older ones up to date where that is allowed."""
+        """Make the tables where there are none, and where that is allowed."""
 
     def witnessing(self) -> contextlib.AbstractContextManager[None]:
         """Have the witness to oneself, among all who use this database and on whatever machine they are.
@@ -58,7 +59,7 @@ class Store(Database):
     def broken_guards(self) -> list[str]:
         """Return the names of triggers that should keep the tables as they are, and are not there as they were made."""
         with self.in_plain_words(), self.reading() as connection:
-            return GUARDS.missing(connection)
+            return self.schema.missing(connection)
 
     @final
     def read(self, action: Callable[[Reader], T]) -> T:
@@ -144,6 +145,30 @@ class Store(Database):
             raise LedgerError(f"the ledger {self.name} cannot be used: {_said(problem)}") from None
         except SQLAlchemyError as problem:
             raise LedgerError(f"the ledger {self.name} cannot be used: {type(problem).__name__}.") from None
+
+
+@final
+class SqliteStore(SqliteDatabase, Store):
+    """A ledger in a file.
+
+    Parameters
+    ----------
+    path : of the file; made where there is none
+    """
+
+    def __init__(self, path: pathlib.Path) -> None:
+        super().__init__(LEDGER, path, PATIENCE, _MODE)
+
+    def make(self, writer: str | None) -> None:
+        """Make the tables."""
+        if writer is not None:
+            raise InvalidArgumentError("writer must be left out for a file: SQLite has no roles.")
+        self.prepare()
+
+    def prepare(self) -> None:
+        """Make the tables where there are none."""
+        with self.in_plain_words():
+            self.make_tables()
 
 
 def _said(problem: DBAPIError) -> str:

@@ -25,10 +25,10 @@ from dpmanifold.service.database import Database
 from dpmanifold.service.errors import Unavailable
 from dpmanifold.service.service import PRINCIPAL
 from dpmanifold.service.settings import Settings
+from dpmanifold.storage.sqlite import copy_database
 
 SERVICE, LEDGER, ABOUT = "service.db", "ledger.db", "about.json"
 _FORMAT = "dpmanifold backup 1"
-_PAGES = 1000  # of the database at a time: others write in between
 _SERVER = "is on a server, and not in this copy: use pg_dump, and pg_restore to put it back"
 
 
@@ -120,14 +120,8 @@ def _copy(source: pathlib.Path, target: pathlib.Path) -> None:
         raise InvalidArgumentError(f"there is no database {source}. Check the settings.")
     os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     try:
-        with (
-            contextlib.closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True, timeout=60)) as one,
-            contextlib.closing(sqlite3.connect(target, isolation_level=None)) as other,
-        ):
-            one.backup(other, pages=_PAGES)
-            if other.execute("PRAGMA integrity_check").fetchone()[0] != "ok":
-                raise LedgerError(f"the copy of {source} is damaged, and so is the database. Check the disk.")
-            other.execute("PRAGMA journal_mode=DELETE")  # one file, without a log beside it
+        if not copy_database(source, target):
+            raise LedgerError(f"the copy of {source} is damaged, and so is the database. Check the disk.")
     except sqlite3.Error as problem:
         raise LedgerError(f"{source} cannot be copied: {problem}.") from None
     with target.open("rb") as file:

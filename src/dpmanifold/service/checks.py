@@ -27,7 +27,7 @@ from dpmanifold.service.settings import UNIX, Settings
 from dpmanifold.storage.filesystems import same_volume
 
 OK, NOTE, FAIL = "ok", "note", "FAIL"
-_PACKAGES = ("starlette", "uvicorn", "jinja2", "argon2", "sqlalchemy", "alembic")
+_PACKAGES = ("starlette", "uvicorn", "jinja2", "argon2", "sqlalchemy")
 _CLOCKS = 5.0  # seconds by which two clocks may differ
 
 

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any, final
 
-from sqlalchemy import Connection, Executable, Table, inspect, select
+from sqlalchemy import Connection, Executable, Table, select
 from sqlalchemy.exc import InterfaceError, InternalError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
@@ -24,7 +24,6 @@ from dpmanifold.files import Closable
 from dpmanifold.service import events, tables
 from dpmanifold.service.errors import Unavailable
 from dpmanifold.storage.database import Database as AnyDatabase
-from dpmanifold.storage.filesystems import network_of
 from dpmanifold.storage.locks import Held
 from dpmanifold.storage.postgres import PostgresDatabase
 from dpmanifold.storage.sqlite import SqliteDatabase
@@ -53,9 +52,8 @@ class Database(Closable):
     >>> folder = tempfile.TemporaryDirectory()
     >>> with folder as path, Database(pathlib.Path(path) / "service.db") as database:
     ...     database.prepare()
-    ...     with database.reading() as connection:
-    ...         connection.execute(select(tables.facts.c.version)).scalar_one()
-    1
+    ...     database.is_prepared()
+    True
     """
 
     def __init__(self, where: str | os.PathLike[str]) -> None:
@@ -126,7 +124,8 @@ class Database(Closable):
         For the operator, who is told what is the matter.
         """
         try:
-            self._prepare()
+            with _in_plain_words():
+                self._database.make_tables(_begin)
         except Unavailable as problem:
             cause = problem.__cause__
             reason = str(getattr(cause, "orig", cause)).strip().splitlines()[0].rstrip(".")
@@ -137,51 +136,21 @@ class Database(Closable):
 
     def is_prepared(self) -> bool:
         """Return whether the tables are there; makes none."""
-        with self.reading() as connection:
-            return self._is_prepared(connection)
+        with _in_plain_words(), self._database.reading() as connection:
+            return self._database.is_made(connection)
 
-    def _prepare(self) -> None:
-        with self.reading() as connection:
-            if self._is_prepared(connection):
-                return
-        with self.writing() as connection:
-            if self._is_prepared(connection):  # somebody else was first
-                return
-            tables.metadata.create_all(connection)
-            for statement in tables.GUARDS.statements(connection):
-                connection.exec_driver_sql(statement)
-            facts = {"one": 1, "version": tables.VERSION, "service": secrets.token_hex(16), "created": tables.now()}
-            connection.execute(tables.facts.insert(), facts)
-            events.record(connection, "service-created", "operator", version=tables.VERSION)
 
-    def _is_prepared(self, connection: Connection) -> bool:
-        names = set(inspect(connection).get_table_names())
-        if not names:
-            return False
-        if tables.facts.name not in names:
-            raise InvalidArgumentError(
-                f"the database {self.name} has tables that are not the service's. Give it a file, or a PostgreSQL "
-                "schema, of its own; the ledger has another one."
-            )
-        version = connection.execute(select(tables.facts.c.version)).scalar_one()
-        if version != tables.VERSION:
-            raise InvalidArgumentError(
-                f"the database {self.name} has the service's tables in version {version}, and this dpmanifold knows "
-                f"version {tables.VERSION}. Use the dpmanifold that they were made with, or a later one."
-            )
-        return True
+def _begin(connection: Connection) -> None:
+    """Give the service its id, and its log the first event."""
+    facts = {"one": 1, "service": secrets.token_hex(16), "created": tables.now()}
+    connection.execute(tables.facts.insert(), facts)
+    events.record(connection, "service-created", "operator", version=tables.SERVICE.version)
 
 
 def _opened(where: str) -> AnyDatabase:
     if "://" in where:
-        return PostgresDatabase(where, "a service", "dpmanifold service", PATIENCE)
-    path = pathlib.Path(os.path.realpath(where))
-    if network_of(path) is not None:
-        raise InvalidArgumentError(
-            f"{path} would be on a network's file system, where SQLite's locks do not hold. Put the service's "
-            "database on a local disk, or into PostgreSQL."
-        )
-    return SqliteDatabase(path, PATIENCE, _MODE)
+        return PostgresDatabase(tables.SERVICE, where, PATIENCE)
+    return SqliteDatabase(tables.SERVICE, pathlib.Path(os.path.realpath(where)), PATIENCE, _MODE)
 
 
 @contextlib.contextmanager

@@ -100,7 +100,7 @@ def verify(database: Database) -> list[str]:
         service = connection.execute(select(tables.facts.c.service)).scalar_one()
         found = [
             f"the trigger {name} is missing, or is not the one that the service made: events could be changed."
-            for name in tables.GUARDS.missing(connection)
+            for name in tables.SERVICE.missing(connection)
         ]
     before: Event | None = None
     for event in every(database):

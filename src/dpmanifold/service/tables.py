@@ -25,10 +25,8 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-from dpmanifold.storage.database import Triggers
-
-VERSION = 1
-"""Of these tables; :meth:`Database.prepare` refuses those of another version."""
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.storage.schema import Schema
 
 ROLES = ("analyst", "steward", "auditor")
 RELEASE_STATES = ("waiting", "refused", "asked", "paid", "released", "lost")
@@ -100,7 +98,6 @@ facts = Table(
     "service_facts",
     metadata,
     Column("one", Integer, CheckConstraint("one = 1"), primary_key=True, autoincrement=False),
-    Column("version", Integer, nullable=False),
     Column("service", Text, nullable=False),  # a random id, which the hash of every event covers
     Column("created", Text, nullable=False),
 )
@@ -243,24 +240,5 @@ events = Table(
     Column("hash", Text, nullable=False),
 )
 
-_SQLITE_GUARDS = (
-    "CREATE TRIGGER service_events_stay BEFORE UPDATE ON service_events "
-    "BEGIN SELECT RAISE(ABORT, 'events are never changed'); END",
-    "CREATE TRIGGER service_events_remain BEFORE DELETE ON service_events "
-    "BEGIN SELECT RAISE(ABORT, 'events are never removed'); END",
-    # INSERT OR REPLACE removes what is in its way without asking the others.
-    "CREATE TRIGGER service_events_follow BEFORE INSERT ON service_events "
-    "WHEN NEW.seq IS NOT (SELECT coalesce(max(seq), 0) + 1 FROM service_events) "
-    "OR EXISTS (SELECT 1 FROM service_events WHERE prev = NEW.prev) "
-    "BEGIN SELECT RAISE(ABORT, 'an event has the number after the last one'); END",
-)
-_POSTGRESQL_GUARDS = (
-    "CREATE FUNCTION service_refuse() RETURNS trigger LANGUAGE plpgsql AS "
-    "$$ BEGIN RAISE EXCEPTION 'events are never changed'; END $$",
-    "CREATE TRIGGER service_events_stay BEFORE UPDATE ON service_events "
-    "FOR EACH STATEMENT EXECUTE FUNCTION service_refuse()",
-    "CREATE TRIGGER service_events_remain BEFORE DELETE OR TRUNCATE ON service_events "
-    "FOR EACH STATEMENT EXECUTE FUNCTION service_refuse()",
-)
-GUARDS = Triggers((events.name,), _SQLITE_GUARDS, _POSTGRESQL_GUARDS)
-"""What keeps events as they are, on either engine."""
+SERVICE = Schema("service", 1, metadata, InvalidArgumentError, events.name)
+"""What a service's database has."""

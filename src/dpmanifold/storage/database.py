@@ -5,15 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import final
+from collections.abc import Callable
 
-from sqlalchemy import Connection, Engine, bindparam, text
+from sqlalchemy import Connection, Engine, inspect
 
 from dpmanifold.files import Closable
 from dpmanifold.storage.forks import abandon
 from dpmanifold.storage.locks import Held
+from dpmanifold.storage.schema import Schema
 
 
 class Database(Closable, ABC):
@@ -24,17 +23,22 @@ class Database(Closable, ABC):
 
     Parameters
     ----------
+    schema : what it has
     name : what to call it in messages; without a password
     patience : seconds that a transaction waits for the others, each of which takes a few milliseconds
     """
 
-    def __init__(self, name: str, patience: float) -> None:
-        self.name, self.patience = name, patience
+    def __init__(self, schema: Schema, name: str, patience: float) -> None:
+        self.schema, self.name, self.patience = schema, name, patience
         self._engine, self._process = self._make_engine(), os.getpid()
 
     @abstractmethod
     def _make_engine(self) -> Engine:
         """Return the engine for this process."""
+
+    @abstractmethod
+    def _tables(self) -> set[str]:
+        """Return the names of the tables that are there, and leave everything as it is."""
 
     @abstractmethod
     def reading(self) -> contextlib.AbstractContextManager[Connection]:
@@ -66,74 +70,39 @@ class Database(Closable, ABC):
             self._engine, self._process = self._make_engine(), os.getpid()
         return self._engine
 
+    def has_tables(self) -> bool:
+        """Return whether there are tables, and refuse those of something else, which stays as it is."""
+        return self._are_its_own(self._tables())
 
-# -------------------------------------------------------------------- triggers that keep tables as they are
+    def is_made(self, connection: Connection) -> bool:
+        """Return whether its tables are there; refuse others, and those of another version."""
+        if not self._are_its_own(set(inspect(connection).get_table_names())):
+            return False
+        noun, known = self.schema.noun, self.schema.version
+        version = connection.exec_driver_sql(f"SELECT version FROM {self.schema.versions}").scalar_one()
+        if version != known:
+            raise self.schema.problem(
+                f"the database {self.name} has the tables of a {noun} in version {version}, and this dpmanifold knows "
+                f"version {known}. Use the dpmanifold that they were made with, or a later one."
+            )
+        return True
 
-# They are compared word for word: one of the same name may do nothing.
+    def make_tables(self, begin: Callable[[Connection], object] = lambda connection: None) -> None:
+        """Make the tables where there are none, and begin with what is first in them, in one transaction."""
+        self.has_tables()  # or what has others is refused
+        with self.reading() as connection:
+            if self.is_made(connection):
+                return
+        with self.writing() as connection:
+            if not self.is_made(connection):  # or somebody else was first
+                self.schema.make(connection)
+                begin(connection)
+                connection.commit()
 
-
-_SQLITE = text("SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name IN :tables")
-_POSTGRESQL = text("""
-    SELECT tgname, pg_get_triggerdef(pg_trigger.oid, true) || ' AS ' || prosrc
-    FROM pg_trigger
-    JOIN pg_class ON pg_class.oid = tgrelid
-    JOIN pg_namespace ON pg_namespace.oid = relnamespace
-    JOIN pg_proc ON pg_proc.oid = tgfoid
-    JOIN pg_language ON pg_language.oid = prolang
-    WHERE tgrelid IN (SELECT to_regclass(name) FROM unnest(CAST(:tables AS text[])) AS name)
-      AND NOT tgisinternal AND tgenabled IN ('O', 'A') AND lanname = 'plpgsql'
-      AND proconfig IS NOT DISTINCT FROM
-          CASE WHEN :own_path THEN ARRAY['search_path=' || quote_ident(nspname) || ', pg_temp'] END
-""")
-
-
-@final
-@dataclass(frozen=True)
-class Triggers:
-    """What keeps some tables as they are.
-
-    Attributes
-    ----------
-    tables : their names
-    sqlite : statements that make a trigger each
-    postgresql : statements that make a function or a trigger each, as the server itself would write them
-    """
-
-    tables: tuple[str, ...]
-    sqlite: tuple[str, ...]
-    postgresql: tuple[str, ...]
-
-    def statements(self, connection: Connection) -> tuple[str, ...]:
-        """Return what makes them in this database."""
-        return self.sqlite if connection.dialect.name == "sqlite" else self.postgresql
-
-    def missing(self, connection: Connection) -> list[str]:
-        """Return the names of the triggers that are not there, are switched off, or are other ones."""
-        if connection.dialect.name == "sqlite":
-            wanted = _by_name(self.sqlite)
-            found = connection.execute(_SQLITE.bindparams(bindparam("tables", expanding=True)), {"tables": self.tables})
-        else:
-            wanted = _with_functions(self.postgresql)
-            own_path = "SET search_path" in self.postgresql[0]
-            found = connection.execute(_POSTGRESQL, {"tables": list(self.tables), "own_path": own_path})
-        there = {name: _in_one_line(made_by) for name, made_by in found}
-        return [name for name, made_by in wanted.items() if there.get(name) != made_by]
-
-
-def _in_one_line(statement: str) -> str:
-    return " ".join(statement.split())
-
-
-def _by_name(statements: Iterable[str]) -> dict[str, str]:
-    lines = map(_in_one_line, statements)
-    return {line.split()[2].removesuffix("()"): line for line in lines}
-
-
-def _with_functions(statements: Iterable[str]) -> dict[str, str]:
-    """Return PostgreSQL's triggers, each with what its function does."""
-    made = _by_name(statements)
-    triggers = {name: line for name, line in made.items() if line.startswith("CREATE TRIGGER")}
-    return {
-        name: _in_one_line(f"{line} AS {made[line.split()[-1].removesuffix('()')].split('$$')[1]}")
-        for name, line in triggers.items()
-    }
+    def _are_its_own(self, names: set[str]) -> bool:
+        if names and self.schema.versions not in names:
+            raise self.schema.problem(
+                f"the database {self.name} has tables that are not those of a {self.schema.noun}. Give it a file, or a "
+                "PostgreSQL schema, of its own."
+            )
+        return bool(names)

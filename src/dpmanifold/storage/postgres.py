@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Iterator
 from typing import Any, final
 
-from sqlalchemy import Connection, Engine, Row, create_engine, event, make_url, text
+from sqlalchemy import Connection, Engine, Row, create_engine, event, inspect, make_url, text
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from dpmanifold._check import optional_module
@@ -18,6 +18,7 @@ from dpmanifold.files import closed_if_it_fails
 from dpmanifold.storage.database import Database
 from dpmanifold.storage.forks import abandon, no_fork
 from dpmanifold.storage.locks import AlreadyHeldError, Held
+from dpmanifold.storage.schema import Schema
 
 _SCHEMES = ("postgresql", "postgres")
 KEEPALIVES = {"tcp_keepalives_idle": "10", "tcp_keepalives_interval": "5", "tcp_keepalives_count": "3"}
@@ -40,32 +41,31 @@ class PostgresDatabase(Database):
 
     Parameters
     ----------
+    schema : what it has
     address : postgresql://user:password@host/database
-    use : what it is for, in messages
-    lock : the name of the lock that whoever writes holds
     patience : as for every :class:`Database`
     """
 
     _ALSO = ""
     """What else the first statement of a transaction that writes selects, for :meth:`_check`."""
 
-    def __init__(self, address: str, use: str, lock: str, patience: float) -> None:
+    def __init__(self, schema: Schema, address: str, patience: float) -> None:
         scheme = address.split("://", 1)[0]
         if scheme not in _SCHEMES:
             raise InvalidArgumentError(
                 "where must be a path, or an address that starts with postgresql://, got one that starts with "
                 f"{scheme}://."
             )
-        optional_module("psycopg", "postgres", f"{use} on PostgreSQL")
+        optional_module("psycopg", "postgres", f"a {schema.noun} on PostgreSQL")
         try:
             self._url = make_url(address).set(drivername="postgresql+psycopg")
         except (ArgumentError, ValueError):  # what it says may have the password in it
             raise InvalidArgumentError(
                 "where must be an address such as postgresql://user@host/database, got one that cannot be read."
             ) from None
-        self._lock = {"lock": lock_number(lock)}
+        self._lock = {"lock": lock_number(f"dpmanifold {schema.noun}")}  # of whoever writes
         self._begin = text(_LOCKED + self._ALSO)
-        super().__init__(self._url.set(drivername=_SCHEMES[0]).render_as_string(hide_password=True), patience)
+        super().__init__(schema, self._url.set(drivername=_SCHEMES[0]).render_as_string(hide_password=True), patience)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -106,6 +106,10 @@ class PostgresDatabase(Database):
 
     def _check(self, state: Row[Any]) -> None:
         """Refuse to write where what was selected in the beginning forbids it."""
+
+    def _tables(self) -> set[str]:
+        with self.reading() as connection:
+            return set(inspect(connection).get_table_names())
 
     def _make_engine(self) -> Engine:
         engine = create_engine(

@@ -18,12 +18,16 @@ from sqlalchemy.exc import OperationalError
 from dpmanifold.errors import LedgerError
 from dpmanifold.files import closed_if_it_fails
 from dpmanifold.storage.database import Database
+from dpmanifold.storage.filesystems import network_of
 from dpmanifold.storage.forks import Forkable, no_fork
 from dpmanifold.storage.locks import HeldFile, is_locked
+from dpmanifold.storage.schema import Schema
 
 T = TypeVar("T")
 
 _PAUSE = 0.005
+_COPYING = 60.0  # seconds that a copy waits for who writes
+_PAGES = 1000  # copied at a time: others write in between
 LOCKS = ".locks"
 """What stands after a file's name in that of the folder with its locks."""
 
@@ -36,16 +40,24 @@ class SqliteDatabase(Database):
 
     Parameters
     ----------
+    schema : what it has
     path : of the file; made where there is none
     patience : as for every :class:`Database`
     mode : who may use a new file
     """
 
-    def __init__(self, path: pathlib.Path, patience: float, mode: int) -> None:
+    def __init__(self, schema: Schema, path: pathlib.Path, patience: float, mode: int) -> None:
+        network = network_of(path)
+        if network is not None:
+            raise schema.problem(
+                f"{path} would be on a file system of type {network}, where SQLite's locks do not hold: two programs "
+                f"could write at once. Put the {schema.noun} on a local disk, or into PostgreSQL "
+                "(postgresql://...), which others reach over the network."
+            )
         self.path = path
         self._locks = path.with_name(path.name + LOCKS)
         self._keeper = _Keeper(path, patience, mode)
-        super().__init__(str(path), patience)
+        super().__init__(schema, str(path), patience)
         weakref.finalize(self, self._keeper.close)
 
     def reading(self) -> contextlib.AbstractContextManager[Connection]:
@@ -86,6 +98,15 @@ class SqliteDatabase(Database):
         """Close the file."""
         with no_fork():
             self._keeper.close()
+
+    def _tables(self) -> set[str]:
+        """Return the names of the tables. To be opened changes a file: that it is written ahead is a property of it."""
+        if not self.path.exists() or self.path.stat().st_size == 0:
+            return set()
+        try:
+            return patiently(lambda: _tables_of(self.path, "ro", self.patience), self.patience)
+        except sqlite3.OperationalError:  # cut short in the middle of a write, which whoever opens it takes back
+            return patiently(lambda: _tables_of(self.path, "rw", self.patience), self.patience)
 
     def _make_engine(self) -> Engine:
         engine = create_engine("sqlite://", creator=self._keeper.connect, poolclass=NullPool, hide_parameters=True)
@@ -171,6 +192,28 @@ _SYNCED = """
     PRAGMA checkpoint_fullfsync=ON;
     PRAGMA foreign_keys=ON;
 """
+
+
+def copy_database(source: pathlib.Path, target: pathlib.Path) -> bool:
+    """Copy a database in one state, whoever writes to it meanwhile, to a single file; return whether it is sound."""
+    with (
+        _opened(source, "ro", _COPYING) as one,
+        contextlib.closing(sqlite3.connect(target, isolation_level=None)) as other,
+    ):
+        one.backup(other, pages=_PAGES)
+        sound: bool = other.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
+        other.execute("PRAGMA journal_mode=DELETE")  # one file, without a log beside it
+    return sound
+
+
+def _tables_of(path: pathlib.Path, mode: str, patience: float) -> set[str]:
+    with _opened(path, mode, patience) as connection:
+        return {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+
+
+def _opened(path: pathlib.Path, mode: str, patience: float) -> contextlib.closing[sqlite3.Connection]:
+    address = f"{path.absolute().as_uri()}?mode={mode}"
+    return contextlib.closing(sqlite3.connect(address, timeout=patience, uri=True))
 
 
 def patiently(action: Callable[[], T], patience: float) -> T:
