@@ -10,7 +10,7 @@ from collections.abc import Callable
 from sqlalchemy import Connection, Engine, inspect
 
 from dpmanifold.files import Closable
-from dpmanifold.storage.forks import abandon
+from dpmanifold.storage.forks import abandon, no_fork
 from dpmanifold.storage.locks import Held
 from dpmanifold.storage.schema import Schema
 
@@ -72,7 +72,8 @@ class Database(Closable, ABC):
 
     def has_tables(self) -> bool:
         """Return whether there are tables, and refuse those of something else, which stays as it is."""
-        return self._are_its_own(self._tables())
+        with no_fork():
+            return self._are_its_own(self._tables())
 
     def is_made(self, connection: Connection) -> bool:
         """Return whether its tables are there; refuse others, and those of another version."""
