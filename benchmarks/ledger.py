@@ -44,7 +44,7 @@ from rich.table import Table
 import dpmanifold as dpm
 from dpmanifold.ledger import Ledger
 from dpmanifold.ledger.entries import FIELDS, Entry, now, promise_to_body
-from dpmanifold.ledger.schema import found_by
+from dpmanifold.ledger.entry_access import found_by
 from dpmanifold.privacy.amounts import cost_of
 from dpmanifold.privacy.budget_accounts import Order, random_key
 

@@ -14,10 +14,9 @@ from types import SimpleNamespace
 from dpmanifold.errors import LedgerError
 from dpmanifold.ledger import Ledger, settling, standing, witness
 from dpmanifold.ledger.datasets import RegisteredData
-from dpmanifold.ledger.postgres import PostgresStore
 from dpmanifold.ledger.settling import Settling
 from dpmanifold.ledger.standing import Standing, standing_of
-from dpmanifold.ledger.stores import SqliteStore, Store
+from dpmanifold.ledger.stores import PostgresStore, SqliteStore, Store
 from dpmanifold.privacy.amounts import added, cost_of
 from dpmanifold.storage import sqlite
 from dpmanifold.storage.database import Database

@@ -198,7 +198,7 @@ def test_without_these_looks_a_release_is_burned(hire, service, elsewhere, monke
     """So the tests beside this one can fail."""
     register(service)
     monkeypatch.setattr(registering, "refuse_another_vault", lambda database, vault: None)
-    monkeypatch.setattr(registering, "are_kept", lambda service, population, dataset: True)
+    monkeypatch.setattr(registering.canonical, "has_records", lambda folder: True)
     view = ask(service)
     works_until(hire(elsewhere), ("released", "lost"), view)
     assert row_of(service, view).state == "lost"

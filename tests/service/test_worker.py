@@ -390,7 +390,7 @@ def test_a_registration_has_its_time_and_attempts_do_not_wait_for_it(service, cr
 def test_the_worker_says_that_it_is_there(service, crew):
     crew.start()
     until(lambda: beats.is_alive(service.database))
-    assert beats.owner(service.database) == os.geteuid()
+    assert beats.last(service.database).owner == os.geteuid()
 
 
 def test_every_release_has_an_outcome(service):

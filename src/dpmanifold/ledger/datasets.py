@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 from dpmanifold._check import shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import Argument, InvalidArgumentError, LedgerError, Public
-from dpmanifold.ledger.chain import Reader, Writer
 from dpmanifold.ledger.entries import Entry
+from dpmanifold.ledger.entry_access import Reader, Writer
 from dpmanifold.serialization import ball_from_dict, ball_to_dict
 from dpmanifold.stats.curator import Notice
 from dpmanifold.stats.inputs import EACH_RECORD, as_batch

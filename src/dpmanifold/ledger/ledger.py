@@ -13,18 +13,16 @@ from dpmanifold._check import positive_int, shown
 from dpmanifold.errors import InvalidArgumentError, LedgerError
 from dpmanifold.files import Closable, closed_if_it_fails
 from dpmanifold.ledger.auditing import Audit, audited
-from dpmanifold.ledger.chain import Reader, Writer
 from dpmanifold.ledger.entries import Entry, promise_to_body
+from dpmanifold.ledger.entry_access import Reader, Writer, found_by
 from dpmanifold.ledger.export import write_export
 from dpmanifold.ledger.fingerprints import fingerprint, key_check, new_key, read_key
 from dpmanifold.ledger.history import History
 from dpmanifold.ledger.places import Places
 from dpmanifold.ledger.population import Population, cap_of, checked_label, checked_name
-from dpmanifold.ledger.postgres import PostgresStore
 from dpmanifold.ledger.receipts import Compared, compared
 from dpmanifold.ledger.reconciling import Reconciled, recover
-from dpmanifold.ledger.schema import found_by
-from dpmanifold.ledger.stores import SqliteStore, Store
+from dpmanifold.ledger.stores import PostgresStore, SqliteStore, Store
 from dpmanifold.ledger.witness import Witness
 from dpmanifold.privacy import Promise
 from dpmanifold.privacy.budget_accounts import checked_text

@@ -11,7 +11,6 @@ from dpmanifold._check import shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import Argument, InvalidArgumentError, Public
 from dpmanifold.inference.design import Range
-from dpmanifold.ledger.chain import Reader, Writer
 from dpmanifold.ledger.datasets import (
     DataSet,
     Marks,
@@ -24,6 +23,7 @@ from dpmanifold.ledger.datasets import (
     versions_of,
 )
 from dpmanifold.ledger.entries import Entry, promise_from_body, promise_to_body
+from dpmanifold.ledger.entry_access import Reader, Writer
 from dpmanifold.ledger.history import History
 from dpmanifold.ledger.settling import Settling
 from dpmanifold.ledger.standing import Standing, standing_of

@@ -20,7 +20,7 @@ from dpmanifold.stats.query import find_query
 from dpmanifold.storage.chain import sha256_of_bytes
 
 if TYPE_CHECKING:
-    from dpmanifold.ledger.chain import Reader
+    from dpmanifold.ledger.entry_access import Reader
 
     Pages = Reader | ExportReader  # what of a ledger is looked at: of a database, or of an export, which has no results
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from dpmanifold.errors import PromiseError
-from dpmanifold.ledger.chain import Writer
 from dpmanifold.ledger.entries import RESTS, Entry, many, now, promise_from_body
+from dpmanifold.ledger.entry_access import Writer
 from dpmanifold.ledger.standing import standing_of
 from dpmanifold.privacy.amounts import Amount, added, amount_to_text, cost_of, fits, left_of
 

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from dpmanifold.errors import DPManifoldError, InvalidArgumentError, LedgerError, ReleaseLostError
-from dpmanifold.ledger.chain import Reader, Writer
 from dpmanifold.ledger.datasets import registered
 from dpmanifold.ledger.entries import Entry, promise_to_body
+from dpmanifold.ledger.entry_access import Reader, Writer
 from dpmanifold.ledger.history import LOST, RELEASED, SPENT, STARTED
 from dpmanifold.ledger.standing import refuse_edited, standing_of
 from dpmanifold.privacy import Promise

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import NoReturn, final
 
 from dpmanifold.errors import BudgetError, LedgerError
-from dpmanifold.ledger.chain import Reader, Row
 from dpmanifold.ledger.entries import RESTS, Entry, Numbers, promise_from_body
-from dpmanifold.ledger.schema import found_by
+from dpmanifold.ledger.entry_access import Reader, Row, found_by
 from dpmanifold.privacy import Promise
 from dpmanifold.privacy.amounts import Amount, added, amount_from_text, cost_of, fits, left_of, nothing, refusal
 

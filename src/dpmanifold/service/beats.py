@@ -7,6 +7,7 @@ import os
 import socket
 import threading
 import time
+from typing import Any
 
 from sqlalchemy import delete, insert, select
 
@@ -44,19 +45,18 @@ def keep_beating(database: Database, process: str) -> threading.Thread:
     return thread
 
 
+def last(database: Database, process: str = WORKER) -> Any:
+    """Return who a process was, and when, when it last said that it is there; None if it never did."""
+    return database.row(select(tables.beats).where(tables.beats.c.process == process))
+
+
 def is_alive(database: Database, process: str = WORKER) -> bool:
     """Return whether a process said so lately."""
-    found = database.value(select(tables.beats.c.at).where(tables.beats.c.process == process))
-    return found is not None and tables.later(found, _LATEST) > tables.now()
-
-
-def owner(database: Database, process: str = WORKER) -> int | None:
-    """Return the number of the user that a process ran as when it last said that it is there; None if it never did."""
-    found: int | None = database.value(select(tables.beats.c.owner).where(tables.beats.c.process == process))
-    return found
+    found = last(database, process)
+    return found is not None and tables.later(found.at, _LATEST) > tables.now()
 
 
 def words(database: Database, process: str = WORKER) -> str:
     """Return which process said last that it is there, and when."""
-    found = database.row(select(tables.beats).where(tables.beats.c.process == process))
+    found = last(database, process)
     return "which has not said who it is" if found is None else f"process {found.pid} on {found.host}, seen {found.at}"

@@ -147,11 +147,11 @@ def _reached(settings: Settings) -> Iterator[Finding]:
     vault, asks = settings.vault, os.geteuid()
     if asks == 0 or not vault.is_dir() or vault.stat().st_uid == asks:
         return
-    web = _asked(settings, lambda database: beats.owner(database, beats.WEB))
+    web = _asked(settings, lambda database: beats.last(database, beats.WEB))
     for what, folder in (("root", settings.root), ("vault", vault)):
         if not any(os.access(folder, right, effective_ids=True) for right in (os.R_OK, os.X_OK)):
             continue
-        if web is None or web == asks:
+        if web is None or web.owner == asks:
             yield Finding(FAIL, f"This user ({asks}), who is not the worker's, can look into the {what} {folder}: the "
                           "web process must not run as it.", f"Take the right away: chmod 700 {folder}")  # fmt: skip
         else:
@@ -244,10 +244,10 @@ def _clock(database: Database) -> Iterator[Finding]:
 
 
 def _users(database: Database) -> Iterator[Finding]:
-    web, worker = beats.owner(database, beats.WEB), beats.owner(database, beats.WORKER)
+    web, worker = beats.last(database, beats.WEB), beats.last(database, beats.WORKER)
     if web is None or worker is None:
         yield Finding(NOTE, "Whether web and worker run as two users is seen once both have run.")
-    elif web == worker:
+    elif web.owner == worker.owner:
         yield Finding(NOTE, SAME_USER)
     else:
         yield Finding(OK, "Web and worker run as two users.")

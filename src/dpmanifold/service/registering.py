@@ -138,19 +138,13 @@ def remove_left(service: Service) -> None:
 
 
 def folder_of(service: Service, population: str, dataset: str) -> pathlib.Path:
-    """Return where the canonical records of a data set lie."""
+    """Return where the canonical records of a data set lie; a LedgerError where they are not in the vault."""
     wanted = select(tables.files.c.folder).where(tables.files.c.dataset == f"{population}/{dataset}")
     found: str | None = service.database.value(wanted)
-    if found is None or not re.fullmatch(r"[0-9a-f]{32}", found):
+    folder = service.settings.vault / (found or "")
+    if found is None or not re.fullmatch(r"[0-9a-f]{32}", found) or not canonical.has_records(folder):
         raise LedgerError("the vault has no records of {dataset}.", dataset=dataset)
-    return service.settings.vault / found
-
-
-def are_kept(service: Service, population: str, dataset: str) -> bool:
-    """Return whether the vault has the canonical records of a data set."""
-    with contextlib.suppress(LedgerError):
-        return canonical.has_records(folder_of(service, population, dataset))
-    return False
+    return folder
 
 
 def refuse_another_vault(database: Database, vault: pathlib.Path) -> None:

@@ -9,7 +9,6 @@ import datetime
 import secrets
 
 from sqlalchemy import (
-    BigInteger,
     Boolean,
     CheckConstraint,
     Column,
@@ -26,7 +25,7 @@ from sqlalchemy import (
 )
 
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.storage.schema import Schema
+from dpmanifold.storage.schema import NAME, NUMBER, Schema
 
 ROLES = ("analyst", "steward", "auditor")
 RELEASE_STATES = ("waiting", "refused", "asked", "paid", "released", "lost")
@@ -90,10 +89,6 @@ def _one_of(column: str, words: tuple[str, ...]) -> CheckConstraint:
 
 metadata = MetaData()
 
-_number = BigInteger().with_variant(Integer(), "sqlite")  # SQLite numbers rows by INTEGER alone
-# Compared byte by byte on every engine, so that names and times sort the same everywhere.
-_name = Text().with_variant(Text(collation="C"), "postgresql")
-
 facts = Table(
     "service_facts",
     metadata,
@@ -106,7 +101,7 @@ beats = Table(
     "service_beats",
     metadata,
     Column("process", Text, primary_key=True),  # "worker"
-    Column("at", _name, nullable=False),  # when it last said that it is there
+    Column("at", NAME, nullable=False),  # when it last said that it is there
     Column("owner", Integer, nullable=False),  # the number of the system's user that it runs as
     Column("host", Text, nullable=False),
     Column("pid", Integer, nullable=False),
@@ -115,51 +110,51 @@ beats = Table(
 accounts = Table(
     "service_accounts",
     metadata,
-    Column("name", _name, primary_key=True),
+    Column("name", NAME, primary_key=True),
     Column("role", Text, _one_of("role", ROLES), nullable=False),
     Column("password", Text, nullable=False),
-    Column("created", _name, nullable=False),
-    Column("closed", _name),
-    Column("changed", _name, nullable=False),  # when the password was set
+    Column("created", NAME, nullable=False),
+    Column("closed", NAME),
+    Column("changed", NAME, nullable=False),  # when the password was set
 )
 
 logins = Table(
     "service_logins",
     metadata,
     Column("hash", Text, primary_key=True),  # sha256 of what the cookie holds
-    Column("account", _name, ForeignKey("service_accounts.name"), nullable=False, index=True),
+    Column("account", NAME, ForeignKey("service_accounts.name"), nullable=False, index=True),
     Column("csrf", Text, nullable=False),
-    Column("created", _name, nullable=False),
-    Column("seen", _name, nullable=False),
-    Column("expires", _name, nullable=False),
+    Column("created", NAME, nullable=False),
+    Column("seen", NAME, nullable=False),
+    Column("expires", NAME, nullable=False),
 )
 
 tokens = Table(
     "service_tokens",
     metadata,
-    Column("id", _name, primary_key=True),
+    Column("id", NAME, primary_key=True),
     Column("hash", Text, nullable=False, unique=True),  # sha256 of the secret
-    Column("account", _name, ForeignKey("service_accounts.name"), nullable=False, index=True),
+    Column("account", NAME, ForeignKey("service_accounts.name"), nullable=False, index=True),
     Column("label", Text, nullable=False),
-    Column("created", _name, nullable=False),
-    Column("expires", _name, nullable=False),
-    Column("revoked", _name),
+    Column("created", NAME, nullable=False),
+    Column("expires", NAME, nullable=False),
+    Column("revoked", NAME),
 )
 
 failures = Table(
     "service_failures",
     metadata,
-    Column("id", _number, primary_key=True, autoincrement=True),
-    Column("what", _name, nullable=False),
-    Column("at", _name, nullable=False),
+    Column("id", NUMBER, primary_key=True, autoincrement=True),
+    Column("what", NAME, nullable=False),
+    Column("at", NAME, nullable=False),
     Index("service_failures_of", "what", "at"),
 )
 
 terms = Table(
     "service_terms",
     metadata,
-    Column("population", _name, primary_key=True),
-    Column("name", _name, primary_key=True),
+    Column("population", NAME, primary_key=True),
+    Column("name", NAME, primary_key=True),
     Column("approval", Boolean, nullable=False),
     Column("slot", Float),
     Column("note", Text, nullable=False),
@@ -168,52 +163,52 @@ terms = Table(
 pauses = Table(
     "service_pauses",
     metadata,
-    Column("population", _name, primary_key=True),
-    Column("since", _name, nullable=False),  # when the release was to be published whose loss it is for
+    Column("population", NAME, primary_key=True),
+    Column("since", NAME, nullable=False),  # when the release was to be published whose loss it is for
 )
 
 registrations = Table(
     "service_registrations",
     metadata,
-    Column("id", _name, primary_key=True),
-    Column("steward", _name, ForeignKey("service_accounts.name"), nullable=False),
-    Column("population", _name, nullable=False),
-    Column("name", _name, nullable=False),
+    Column("id", NAME, primary_key=True),
+    Column("steward", NAME, ForeignKey("service_accounts.name"), nullable=False),
+    Column("population", NAME, nullable=False),
+    Column("name", NAME, nullable=False),
     Column("request", Text, nullable=False),  # JSON
-    Column("state", _name, _one_of("state", REGISTRATION_STATES), nullable=False, index=True),
+    Column("state", NAME, _one_of("state", REGISTRATION_STATES), nullable=False, index=True),
     Column("message", Text, nullable=False),  # for stewards alone: it may describe records
-    Column("dataset", _name),
-    Column("created", _name, nullable=False),
-    Column("ended", _name),
+    Column("dataset", NAME),
+    Column("created", NAME, nullable=False),
+    Column("ended", NAME),
 )
 
 files = Table(
     "service_files",
     metadata,
-    Column("dataset", _name, primary_key=True),  # population/name@version
+    Column("dataset", NAME, primary_key=True),  # population/name@version
     Column("folder", Text, nullable=False),
 )
 
 releases = Table(
     "service_releases",
     metadata,
-    Column("id", _name, primary_key=True),
-    Column("account", _name, ForeignKey("service_accounts.name"), nullable=False),
-    Column("population", _name, nullable=False),
-    Column("dataset", _name, nullable=False),  # name@version
+    Column("id", NAME, primary_key=True),
+    Column("account", NAME, ForeignKey("service_accounts.name"), nullable=False),
+    Column("population", NAME, nullable=False),
+    Column("dataset", NAME, nullable=False),  # name@version
     Column("statistic", Text, nullable=False),
     Column("question", Text, nullable=False),  # JSON
-    Column("key", _name, nullable=False),
+    Column("key", NAME, nullable=False),
     Column("privacy", Text, nullable=False),  # JSON
     Column("request", Text, nullable=False),  # the hash of what was asked
-    Column("state", _name, _one_of("state", RELEASE_STATES), nullable=False, index=True),
-    Column("asked", _name, nullable=False),
-    Column("decided_by", _name),
-    Column("decided", _name),
+    Column("state", NAME, _one_of("state", RELEASE_STATES), nullable=False, index=True),
+    Column("asked", NAME, nullable=False),
+    Column("decided_by", NAME),
+    Column("decided", NAME),
     Column("reason", Text),
-    Column("starts", _name),
-    Column("due", _name),
-    Column("publishes", _name, index=True),
+    Column("starts", NAME),
+    Column("due", NAME),
+    Column("publishes", NAME, index=True),
     Column("result", LargeBinary),
     Column("receipt", Text),  # JSON; stands in the result as well
     Column("picture", LargeBinary),
@@ -231,11 +226,11 @@ def release_in(release: str, state: str) -> ColumnElement[bool]:
 events = Table(
     "service_events",
     metadata,
-    Column("seq", _number, primary_key=True, autoincrement=False),
+    Column("seq", NUMBER, primary_key=True, autoincrement=False),
     Column("kind", Text, nullable=False),
     Column("who", Text, nullable=False),
     Column("body", Text, nullable=False),  # canonical JSON
-    Column("at", _name, nullable=False),
+    Column("at", NAME, nullable=False),
     Column("prev", Text, nullable=False, unique=True),
     Column("hash", Text, nullable=False),
 )

@@ -202,7 +202,9 @@ class Worker:
                 continue
             if self._rests.get(row.id, 0.0) > time.monotonic():
                 continue
-            if not registering.are_kept(self.service, row.population, row.dataset):  # to begin it would be to lose it
+            try:
+                registering.folder_of(self.service, row.population, row.dataset)
+            except LedgerError:  # to begin it would be to lose it
                 log("release without records in the vault", "error", what="release", process="worker")
                 self._rests[row.id] = time.monotonic() + _NO_RECORDS
                 continue

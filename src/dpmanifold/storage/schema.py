@@ -5,9 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import final
 
-from sqlalchemy import Connection, MetaData, bindparam, text
+from sqlalchemy import BigInteger, Connection, Integer, MetaData, Text, bindparam, text
 
 from dpmanifold.errors import DPManifoldError
+
+NUMBER = BigInteger().with_variant(Integer(), "sqlite")
+"""A number of a row: SQLite finds and numbers rows by INTEGER alone."""
+NAME = Text().with_variant(Text(collation="C"), "postgresql")
+"""Text that is compared byte by byte on every engine, so that names and times sort the same everywhere."""
 
 # Of tables that are only appended to. A trigger on INSERT as well: INSERT OR REPLACE removes the row that is in its way
 # without asking the others.

@@ -1,4 +1,8 @@
-"""Reading a ledger's tables, and appending to them: what can be done within one transaction.
+"""The tables of a ledger, reading them and appending to them: what can be done within one transaction.
+
+There are entries, and the bytes that were released; both are only appended to. What an entry is stands in
+:mod:`dpmanifold.ledger.entries`. Two columns more are there to find entries by, and say nothing that the entry does not
+say: `sets`, what it decides, and `subject`, about whom or what.
 
 Every look-up goes by an index, so that it takes as long among a million entries as among ten. Statements are made
 once: making one takes longer than running it.
@@ -10,11 +14,115 @@ import functools
 from collections.abc import Iterable, Sequence
 from typing import Any, final
 
-from sqlalchemy import Connection, Executable, Select, bindparam, func, insert, literal_column, select, union_all
+from sqlalchemy import (
+    Column,
+    Connection,
+    Executable,
+    Index,
+    LargeBinary,
+    MetaData,
+    Select,
+    Table,
+    Text,
+    bindparam,
+    func,
+    insert,
+    literal_column,
+    select,
+    union_all,
+)
 
 from dpmanifold.errors import LedgerError
 from dpmanifold.ledger.entries import FIELDS, Entry, now
-from dpmanifold.ledger.schema import entries, found_by, results
+from dpmanifold.storage.schema import NAME, NUMBER, Schema
+
+metadata = MetaData()
+
+entries = Table(
+    "entries",
+    metadata,
+    Column("seq", NUMBER, primary_key=True, autoincrement=False),
+    Column("kind", Text, nullable=False),
+    Column("population", NAME, nullable=False),
+    Column("once", NAME, unique=True),
+    Column("body", Text, nullable=False),
+    Column("prev", Text, nullable=False, unique=True),
+    Column("hash", Text, nullable=False),
+    Column("sets", NAME, nullable=False),
+    Column("subject", NAME, nullable=False),
+    Index("entries_of_population", "population", "seq"),
+    Index("entries_by_what_they_set", "population", "sets", "seq"),
+    Index("entries_by_subject", "population", "sets", "subject", "seq"),
+)
+
+results = Table(
+    "results",
+    metadata,
+    Column("seq", NUMBER, primary_key=True, autoincrement=False),
+    Column("bytes", LargeBinary, nullable=False),
+)
+
+# What comes once, and what comes with what: beyond the chain.
+_SQLITE = (
+    """
+    CREATE TRIGGER entries_once BEFORE INSERT ON entries
+    BEGIN
+        SELECT RAISE(ABORT, 'what may happen once has happened')
+        WHERE EXISTS (SELECT 1 FROM entries WHERE once = NEW.once);
+    END
+    """,
+    """
+    CREATE TRIGGER results_follow BEFORE INSERT ON results
+    BEGIN
+        SELECT RAISE(ABORT, 'a result comes with the last entry')
+        WHERE NEW.seq IS NOT (SELECT max(seq) FROM entries)
+           OR NOT EXISTS (SELECT 1 FROM entries WHERE seq = NEW.seq AND kind = 'drawn');
+        SELECT RAISE(ABORT, 'an entry has one result')
+        WHERE EXISTS (SELECT 1 FROM results WHERE seq = NEW.seq);
+    END
+    """,
+)
+_POSTGRESQL = (
+    """
+    CREATE FUNCTION ledger_result() RETURNS trigger LANGUAGE plpgsql SET search_path = {schema}, pg_temp AS $$
+    DECLARE
+        head_seq bigint;
+        head_kind text;
+    BEGIN
+        SELECT seq, kind INTO head_seq, head_kind FROM entries ORDER BY seq DESC LIMIT 1;
+        IF head_seq IS DISTINCT FROM NEW.seq OR head_kind <> 'drawn' THEN
+            RAISE EXCEPTION 'a result comes with the last entry';
+        END IF;
+        RETURN NEW;
+    END $$
+    """,
+    "CREATE TRIGGER results_follow BEFORE INSERT ON results FOR EACH ROW EXECUTE FUNCTION ledger_result()",
+)
+
+LEDGER = Schema("ledger", 1, metadata, LedgerError, entries.name, (results.name,), _SQLITE, _POSTGRESQL)
+"""What a ledger's database has."""
+
+_DECIDES = {"population": "cap"}  # a population comes with its cap
+_ABOUT = {"grant": "principal", "spend": "principal", "dataset": "digest"}
+
+
+def found_by(entry: Entry) -> tuple[str, str]:
+    """Return what an entry is found by: what it sets, and whom or what it is about.
+
+    A recovered entry sets what the one did that it stands for.
+
+    Examples
+    --------
+    >>> grant = Entry.chained("a-ledger", None, "grant", "cohort", None, {"principal": "ada"})
+    >>> found_by(grant)
+    ('grant', 'ada')
+    """
+    kind = entry.acts_as
+    return _DECIDES.get(kind, kind), str(entry.facts.get(_ABOUT.get(kind, ""), ""))
+
+
+# -------------------------------------------------------------------- statements
+
 
 _ROW = tuple(entries.c[name] for name in FIELDS)
 _FILED = (entries.c.sets, entries.c.subject)
