@@ -25,10 +25,10 @@ _LATEST = 5 * EVERY
 def beat(database: Database, process: str = WORKER) -> None:
     """Say that this process is there."""
     owner = os.geteuid() if hasattr(os, "geteuid") else 0
-    here = {"owner": owner, "host": socket.gethostname(), "pid": os.getpid()}
+    row = {"process": process, "at": tables.now(), "owner": owner, "host": socket.gethostname(), "pid": os.getpid()}
     with database.writing() as connection:
         connection.execute(delete(tables.beats).where(tables.beats.c.process == process))
-        connection.execute(insert(tables.beats).values(process=process, at=tables.now(), **here))
+        connection.execute(insert(tables.beats).values(**row))
 
 
 def keep_beating(database: Database, process: str) -> threading.Thread:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from sqlalchemy import Connection, Engine, inspect
 
 from dpmanifold.files import Closable
-from dpmanifold.storage.forks import abandon, no_fork
+from dpmanifold.storage.forks import abandon
 from dpmanifold.storage.locks import Held
 from dpmanifold.storage.schema import Schema
 
@@ -35,10 +35,6 @@ class Database(Closable, ABC):
     @abstractmethod
     def _make_engine(self) -> Engine:
         """Return the engine for this process."""
-
-    @abstractmethod
-    def _tables(self) -> set[str]:
-        """Return the names of the tables that are there, and leave everything as it is."""
 
     @abstractmethod
     def reading(self) -> contextlib.AbstractContextManager[Connection]:
@@ -71,13 +67,13 @@ class Database(Closable, ABC):
         return self._engine
 
     def has_tables(self) -> bool:
-        """Return whether there are tables, and refuse those of something else, which stays as it is."""
-        with no_fork():
-            return self._are_its_own(self._tables())
+        """Return whether its tables are there; refuse those of something else, which stays as it is."""
+        with self.reading() as connection:
+            return self.is_made(connection)
 
     def is_made(self, connection: Connection) -> bool:
         """Return whether its tables are there; refuse others, and those of another version."""
-        if not self._are_its_own(set(inspect(connection).get_table_names())):
+        if not self.are_its_own(set(inspect(connection).get_table_names())):
             return False
         noun, known = self.schema.noun, self.schema.version
         version = connection.exec_driver_sql(f"SELECT version FROM {self.schema.versions}").scalar_one()
@@ -90,17 +86,18 @@ class Database(Closable, ABC):
 
     def make_tables(self, begin: Callable[[Connection], object] = lambda connection: None) -> None:
         """Make the tables where there are none, and begin with what is first in them, in one transaction."""
-        self.has_tables()  # or what has others is refused
-        with self.reading() as connection:
-            if self.is_made(connection):
-                return
+        if self.has_tables():
+            with self.reading() as connection:
+                self.is_made(connection)  # or they are refused
+            return
         with self.writing() as connection:
             if not self.is_made(connection):  # or somebody else was first
                 self.schema.make(connection)
                 begin(connection)
                 connection.commit()
 
-    def _are_its_own(self, names: set[str]) -> bool:
+    def are_its_own(self, names: set[str]) -> bool:
+        """Return whether there are any tables; refuse those of something else."""
         if names and self.schema.versions not in names:
             raise self.schema.problem(
                 f"the database {self.name} has tables that are not those of a {self.schema.noun}. Give it a file, or a "

@@ -78,13 +78,9 @@ class HeldFile(Held):
 
 def is_locked(path: pathlib.Path) -> bool:
     """Return whether somebody has the lock of a file, which need not be there."""
-    try:
-        handle = os.open(path, os.O_RDONLY)
-    except FileNotFoundError:  # its holder ended it
-        return False
-    with io.FileIO(handle):
+    with contextlib.suppress(FileNotFoundError), path.open("rb") as file:  # or its holder ended it
         try:
-            lock_file(handle, shared=True, wait=False)
+            lock_file(file.fileno(), shared=True, wait=False)
         except AlreadyHeldError:
             return True
     return False

@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Iterator
 from typing import Any, final
 
-from sqlalchemy import Connection, Engine, Row, create_engine, event, inspect, make_url, text
+from sqlalchemy import Connection, Engine, Row, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from dpmanifold._check import optional_module
@@ -106,10 +106,6 @@ class PostgresDatabase(Database):
 
     def _check(self, state: Row[Any]) -> None:
         """Refuse to write where what was selected in the beginning forbids it."""
-
-    def _tables(self) -> set[str]:
-        with self.reading() as connection:
-            return set(inspect(connection).get_table_names())
 
     def _make_engine(self) -> Engine:
         engine = create_engine(

@@ -99,14 +99,19 @@ class SqliteDatabase(Database):
         with no_fork():
             self._keeper.close()
 
-    def _tables(self) -> set[str]:
-        """Return the names of the tables. To be opened changes a file: that it is written ahead is a property of it."""
+    def has_tables(self) -> bool:
+        """Return whether there are tables, and refuse those of something else, which stays as it is.
+
+        To be opened changes a file: that it is written ahead is a property of it.
+        """
         if not self.path.exists() or self.path.stat().st_size == 0:
-            return set()
-        try:
-            return patiently(lambda: _tables_of(self.path, "ro", self.patience), self.patience)
-        except sqlite3.OperationalError:  # cut short in the middle of a write, which whoever opens it takes back
-            return patiently(lambda: _tables_of(self.path, "rw", self.patience), self.patience)
+            return False
+        with no_fork():
+            try:
+                names = patiently(lambda: _tables_of(self.path, "ro", self.patience), self.patience)
+            except sqlite3.OperationalError:  # cut short in the middle of a write, which whoever opens it takes back
+                names = patiently(lambda: _tables_of(self.path, "rw", self.patience), self.patience)
+        return self.are_its_own(names)
 
     def _make_engine(self) -> Engine:
         engine = create_engine("sqlite://", creator=self._keeper.connect, poolclass=NullPool, hide_parameters=True)
