@@ -16,7 +16,7 @@ NAME = Text().with_variant(Text(collation="C"), "postgresql")
 
 # Of tables that are only appended to. A trigger on INSERT as well: INSERT OR REPLACE removes the row that is in its way
 # without asking the others.
-_KEPT_SQLITE = (
+_KEPT_SQLITE: tuple[str, ...] = (
     """
     CREATE TRIGGER {table}_stay BEFORE UPDATE ON {table}
     BEGIN SELECT RAISE(ABORT, 'what is in {table} is never changed'); END
@@ -26,7 +26,7 @@ _KEPT_SQLITE = (
     BEGIN SELECT RAISE(ABORT, 'what is in {table} is never removed'); END
     """,
 )
-_CHAINED_SQLITE = (
+_CHAINED_SQLITE: tuple[str, ...] = (
     """
     CREATE TRIGGER {table}_follow BEFORE INSERT ON {table}
     BEGIN
@@ -41,13 +41,13 @@ _CHAINED_SQLITE = (
 )
 
 # Triggers as the server itself would write them (events in its order): audits compare them.
-_KEPT_POSTGRESQL = (
+_KEPT_POSTGRESQL: tuple[str, ...] = (
     """
     CREATE TRIGGER {table}_stay BEFORE DELETE OR UPDATE OR TRUNCATE ON {table}
     FOR EACH STATEMENT EXECUTE FUNCTION {noun}_refuse()
     """,
 )
-_CHAINED_POSTGRESQL = (
+_CHAINED_POSTGRESQL: tuple[str, ...] = (
     """
     CREATE FUNCTION {noun}_refuse() RETURNS trigger LANGUAGE plpgsql SET search_path = {schema}, pg_temp AS $$
     BEGIN
