@@ -153,11 +153,14 @@ def refuse_another_vault(database: Database, vault: pathlib.Path) -> None:
     lacking = {row.dataset: row.folder for row in rows if not (vault / row.folder).is_dir()}
     if lacking:
         raise InvalidArgumentError(
-            f"the vault {vault} has not the records of {', '.join(lacking)}, which are registered in "
-            f"{database.name}. Is it the vault of another host? Set records.vault to the one where they were "
-            f"registered, or put these folders back from a copy: {', '.join(lacking.values())}. Nothing was begun, and "
-            "nothing is lost. Where records are gone for good, make an empty folder of that name in the vault: the "
-            "worker starts, and the data can be registered again."
+            "the vault {vault} has not the records of {datasets}, which are registered in {database}. Is it the vault "
+            "of another host? Set records.vault to the one where they were registered, or put these folders back from "
+            "a copy: {folders}. Nothing was begun, and nothing is lost. Where records are gone for good, make an empty "
+            "folder of that name in the vault: the worker starts, and the data can be registered again.",
+            vault=Public(str(vault)),
+            datasets=Public(", ".join(lacking)),
+            database=Public(database.name),
+            folders=Public(", ".join(lacking.values())),
         )
 
 
