@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 
-from dpmanifold.cli.records import read_request
+from dpmanifold.data import Selection
 from dpmanifold.service import canonical
 from dpmanifold.service.processes import ONE_THREAD
 from dpmanifold.service.service import Service
@@ -32,24 +32,23 @@ def _obey(flags, name):
 
 def _flagged(flags):
     """Hang flags to what opens records and to what reads files."""
-    opened = canonical.open_folder
+    opened, opens = canonical.open_folder, Selection.open
 
     def open_folder(folder):
         _obey(flags, "open")
         return opened(folder)
 
-    def reader(request, path):
+    def read(chosen, **rest):
         _obey(flags, "read")
-        return read_request(request, path)
+        return opens(chosen, **rest)
 
-    canonical.open_folder = open_folder
-    return reader
+    canonical.open_folder, Selection.open = open_folder, read
 
 
 def main(config, flags):
-    reader = _flagged(pathlib.Path(flags))
+    _flagged(pathlib.Path(flags))
     with Service(Settings.read(config)) as service:
-        Worker(service, reader).run()
+        Worker(service).run()
 
 
 def until(condition, seconds=30.0):

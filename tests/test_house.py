@@ -4,6 +4,7 @@ Who adds a space or a statistic then writes one file, because no other file know
 """
 
 import ast
+import dataclasses
 import inspect
 import pathlib
 
@@ -110,6 +111,44 @@ def test_no_room_asks_which_statistic_it_is_given():
 def library_statistics():
     """The library's own; other tests may have registered theirs."""
     return [entry for entry in dpmanifold.STATISTICS.own() if type(entry).__module__.startswith("dpmanifold.")]
+
+
+READING = {"size", "columns", "array", "order", "coordinates", "normalize", "mask"}
+# What forms call arguments, and which words of a steward a message may repeat, decided name by name.
+WORDINGS = {"service/web/pages/words.py", "service/redaction.py"}
+
+
+def lines_about_reading(source):
+    """Return the lines that list how files become records: classes and displays with most of a selection's fields."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        names = set()
+        if isinstance(node, ast.ClassDef):
+            names = {part.target.id for part in node.body if isinstance(part, ast.AnnAssign)}
+        elif isinstance(node, (ast.Tuple, ast.List, ast.Set, ast.Dict)):
+            parts = node.keys if isinstance(node, ast.Dict) else node.elts
+            names = {part.value for part in parts if isinstance(part, ast.Constant)}
+        found += [node.lineno] if len(names & READING) > 3 else []
+    return found
+
+
+def test_what_a_registration_says_is_listed_once():
+    """In `data.Selection`, which the command line, the service, the ledger and Python read."""
+    assert {field.name for field in dataclasses.fields(dpmanifold.data.Selection)} >= READING
+    found = {place.partition(":")[0] for place in places(SOURCES, lines_about_reading)}
+    assert found == {"data/selection.py"} | WORDINGS
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "class How:\n    columns: str\n    order: str\n    mask: str\n    array: str",
+        "words = {'size': None, 'columns': None, 'array': None, 'order': None}",
+        "('columns', 'order', 'coordinates', 'mask')",
+    ],
+)
+def test_the_search_sees_a_second_list_of_what_is_read(source):
+    assert len(lines_about_reading(source)) == 1
 
 
 @pytest.mark.parametrize(

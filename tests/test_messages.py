@@ -31,9 +31,9 @@ ROOT = pathlib.Path(dpmanifold.__file__).parent
 PACKAGES = ("data", "manifolds", "estimators")
 MODULES = [
     "ball", "_cells", "_check", "_ids", "_merged_ids", "cli/arguments", "cli/checking",
-    "cli/records", "cli/registered", "frechet/reading", "frechet/record_blocks",
+    "frechet/reading", "frechet/record_blocks",
     "frechet/statistics", "frechet/points_per_unit", "ledger/datasets", "ledger/fingerprints",
-    "ledger/population", "service/canonical", "service/kept", "service/registering",
+    "ledger/population", "service/canonical", "service/registering",
     "service/staging", "sources", "stats/asking", "stats/by_class", "stats/comparison", "stats/content",
     "stats/curator", "stats/inputs", "stats/k_sample", "stats/lda", "stats/marks", "stats/means",
     "stats/pair", "stats/registered_data", "stats/regression", "stats/samples", "stats/two_sample",

@@ -5,9 +5,9 @@ import pytest
 from typer.testing import CliRunner
 
 import dpmanifold as dpm
-from dpmanifold.cli.arguments import center_of, space_of
 from dpmanifold.cli.failures import OptionWording
 from dpmanifold.cli.main import app
+from dpmanifold.data.specifications import center_of, space_of
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError, Message
 
 pytestmark = pytest.mark.security

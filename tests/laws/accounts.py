@@ -1,5 +1,6 @@
 """Accounts that write down the order of things: one in memory that does what a ledger's does, and a ledger's own."""
 
+import dataclasses
 import hashlib
 import threading
 
@@ -191,8 +192,7 @@ class RecordedData(Registered):
 
     def replace(self, **changes):
         """Put other records in place of the registered ones."""
-        for name, value in changes.items():
-            setattr(self._data, f"_{name}", value)
+        self._data._given = dataclasses.replace(self._data._given, **changes)
 
     def check(self):
         self._data.check()

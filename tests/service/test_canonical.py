@@ -10,9 +10,9 @@ from dpmanifold import SPD, data
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError, LedgerError
 from dpmanifold.manifolds import Euclidean, KendallShapes
 from dpmanifold.service import canonical
-from dpmanifold.service.kept import Columns
 from dpmanifold.stats import EACH_RECORD
 from dpmanifold.stats.inputs import is_each_record
+from dpmanifold.stats.registered_data import Opened
 
 pytestmark = pytest.mark.security
 
@@ -25,7 +25,7 @@ def kept(vault, columns, space=None):
 
 
 def test_what_is_opened_is_what_was_given(tmp_path):
-    found = kept(tmp_path, Columns(RECORDS, ["a", "b"] * 3, [1, 2] * 3, [0.5, None, "x", 1, 2, "3"]))
+    found = kept(tmp_path, Opened(RECORDS, ["a", "b"] * 3, [1, 2] * 3, [0.5, None, "x", 1, 2, "3"]))
     assert np.array_equal(found.records, RECORDS)
     assert isinstance(found.records, np.memmap)
     assert list(found.units) == ["a", "b"] * 3
@@ -34,7 +34,7 @@ def test_what_is_opened_is_what_was_given(tmp_path):
 
 
 def test_each_record_needs_no_ids(tmp_path):
-    found = kept(tmp_path, Columns(RECORDS, EACH_RECORD))
+    found = kept(tmp_path, Opened(RECORDS, EACH_RECORD))
     assert is_each_record(found.units)
     assert found.labels is None
     assert found.covariate is None
@@ -44,12 +44,12 @@ def test_bits_of_what_is_no_number_stay(tmp_path):
     records = RECORDS.copy()
     records[2] = np.nan
     records[3, 0, 0] = np.inf
-    assert np.array_equal(kept(tmp_path, Columns(records, EACH_RECORD)).records, records, equal_nan=True)
+    assert np.array_equal(kept(tmp_path, Opened(records, EACH_RECORD)).records, records, equal_nan=True)
 
 
 def test_complex_records_stay_complex(tmp_path):
     shapes = np.exp(2j * np.pi * np.arange(5) / 5)[None] * np.ones((4, 1))
-    found = kept(tmp_path, Columns(shapes, EACH_RECORD), KendallShapes(5))
+    found = kept(tmp_path, Opened(shapes, EACH_RECORD), KendallShapes(5))
     assert found.records.dtype == np.complex128
     assert np.array_equal(found.records, shapes)
 
@@ -61,7 +61,7 @@ def test_a_table_is_read_in_blocks_with_all_that_is_beside(tmp_path):
     source = data.Dataset([str(path)], columns=["x1", "x2"])
     vault = tmp_path / "vault"
     vault.mkdir()
-    found = kept(vault, Columns(source, "person", "group", "age"), Euclidean(2))
+    found = kept(vault, Opened(source, "person", "group", "age"), Euclidean(2))
     assert found.records.shape == (5000, 2)
     assert np.array_equal(found.records[:, 0], np.arange(5000) / 7)
     assert found.units[4999] == "p2499"
@@ -70,7 +70,7 @@ def test_a_table_is_read_in_blocks_with_all_that_is_beside(tmp_path):
 
 
 def test_files_are_their_owners_alone(tmp_path):
-    name = canonical.write(tmp_path, Columns(RECORDS, ["a"] * 6), SPD(2))
+    name = canonical.write(tmp_path, Opened(RECORDS, ["a"] * 6), SPD(2))
     folder = tmp_path / name
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert {stat.S_IMODE(file.stat().st_mode) for file in folder.iterdir()} == {0o600}
@@ -80,14 +80,14 @@ def test_files_are_their_owners_alone(tmp_path):
 @pytest.mark.parametrize(
     ("columns", "words"),
     [
-        (Columns(RECORDS, ["a"] * 5), "one per record: got 5 for 6"),
-        (Columns(RECORDS, ["a", 1] * 3), "not all of one kind"),
-        (Columns(RECORDS, ["a", None] * 3), "not all of one kind"),
-        (Columns(RECORDS, ["a\0"] * 6), "NUL"),
-        (Columns(RECORDS, EACH_RECORD, covariate=[1.0]), "one number per record: got 1"),
-        (Columns(np.array(["x", "y"]), EACH_RECORD), "must be numbers"),
-        (Columns(np.empty((0, 2, 2)), EACH_RECORD), "no records"),
-        (Columns(np.array([[object()]]), EACH_RECORD), "must be numbers"),
+        (Opened(RECORDS, ["a"] * 5), "one per record: got 5 for 6"),
+        (Opened(RECORDS, ["a", 1] * 3), "not all of one kind"),
+        (Opened(RECORDS, ["a", None] * 3), "not all of one kind"),
+        (Opened(RECORDS, ["a\0"] * 6), "NUL"),
+        (Opened(RECORDS, EACH_RECORD, covariate=[1.0]), "one number per record: got 1"),
+        (Opened(np.array(["x", "y"]), EACH_RECORD), "must be numbers"),
+        (Opened(np.empty((0, 2, 2)), EACH_RECORD), "no records"),
+        (Opened(np.array([[object()]]), EACH_RECORD), "must be numbers"),
     ],
 )
 def test_what_cannot_be_kept_leaves_nothing(tmp_path, columns, words):

@@ -11,7 +11,6 @@ import urllib.request
 
 import pytest
 
-from dpmanifold.cli.records import read_request
 from dpmanifold.service.demo import PEOPLE, set_up
 from dpmanifold.service.service import Service
 from dpmanifold.service.settings import Settings
@@ -19,7 +18,7 @@ from dpmanifold.service.settings import Settings
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
-    return set_up(tmp_path_factory.mktemp("demo") / "service", read_request)
+    return set_up(tmp_path_factory.mktemp("demo") / "service")
 
 
 def test_a_demonstration_is_ready_to_be_asked(demo):
@@ -36,10 +35,10 @@ def test_a_demonstration_is_ready_to_be_asked(demo):
 
 @pytest.mark.slow
 def test_a_demonstration_that_is_there_goes_on(demo, tmp_path):
-    assert set_up(demo.config.parent, read_request).passwords == {}
+    assert set_up(demo.config.parent).passwords == {}
     (tmp_path / "thesis.tex").touch()
     with pytest.raises(Exception, match="holds something else"):
-        set_up(tmp_path, read_request)
+        set_up(tmp_path)
 
 
 # ------------------------------------------------------------------------------------------- two processes

@@ -135,7 +135,7 @@ def test_a_registration_is_sent_as_it_was_typed(service, sam):
     sent = sam.post("/steward/registrations", **typed)
     assert sent.status == 303
     found = desk_of(service, "sam").registration(sent["location"].rpartition("/")[2]).request
-    assert (found["units"], found["classes"], found["covariate_range"]) == ("subject", ["a", "b"], [20.0, 80.0])
+    assert (found["units"], found["classes"], found["covariate_range"]) == ("subject", "a, b", [20.0, 80.0])
     assert (found["labels_public"], found["covariate_public"], found["confirm"]) == (False, True, False)
     page = sam.page(sent["location"])
     assert "an atlas" in page.one("main", id="content").text

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from dpmanifold import GDP
-from dpmanifold.cli.records import read_request
 from dpmanifold.errors import WITHHELD, InvalidDataError, Message, Names, Public
 from dpmanifold.service import registering
 from dpmanifold.service.redaction import Redaction
@@ -84,7 +83,7 @@ ASKED = {
 def asked(service, request):
     desk = desk_of(service, "sam")
     made = desk.register("cohort", "probe", {**REQUEST, **request})
-    registering.registered(service, made.id, read_request)
+    registering.registered(service, made.id)
     return desk.registration(made.id)
 
 

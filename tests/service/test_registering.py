@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import select
 
 from dpmanifold import GDP
-from dpmanifold.cli.records import read_request
+from dpmanifold.data import Selection
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError, LedgerError
 from dpmanifold.service import canonical, events, registering, staging, tables
 from dpmanifold.service.staging import Staging, refuse_growing
@@ -40,7 +40,7 @@ def asked(service, name, **request):
     """Register, in this process, and return what came of it."""
     desk = desk_of(service, "sam")
     made = desk.register("cohort", name, {**REQUEST, **request})
-    registering.registered(service, made.id, read_request)
+    registering.registered(service, made.id)
     return desk.registration(made.id)
 
 
@@ -303,15 +303,16 @@ def test_a_refusal_takes_its_place_back(service, root):
         registering.folder_of(service, "cohort", "fails@1")
 
 
-def test_an_unexpected_error_is_for_the_vault_alone(service, root):
+def test_an_unexpected_error_is_for_the_vault_alone(service, root, monkeypatch):
     np.save(root / "tensors.npy", tensors(10))
     desk = desk_of(service, "sam")
     made = desk.register("cohort", "odd-error", {**REQUEST, "path": "tensors.npy"})
 
-    def reader(request, path):
+    def read(chosen, **rest):
         raise ZeroDivisionError("patient 17")
 
-    registering.registered(service, made.id, reader)
+    monkeypatch.setattr(Selection, "open", read)
+    registering.registered(service, made.id)
     found = desk.registration(made.id)
     assert "an unexpected ZeroDivisionError" in found.message
     assert "patient 17" not in found.message

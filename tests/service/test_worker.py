@@ -15,7 +15,6 @@ from sqlalchemy import select, update
 
 import dpmanifold as dpm
 from dpmanifold import GDP
-from dpmanifold.cli.records import read_request
 from dpmanifold.codec import answer_from_bytes
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.service import beats, canonical, registering, tables
@@ -40,7 +39,7 @@ def service(tmp_path_factory):
         for name, records in sets().items():
             np.save(made.settings.root / f"{name}.npy", records)
             asked = sam.register("cohort", name, {**REQUEST, "path": f"{name}.npy", "confirm": True})
-            registering.registered(made, asked.id, read_request)
+            registering.registered(made, asked.id)
             assert sam.registration(asked.id).state == "done", sam.registration(asked.id).message
         yield made
 
@@ -346,7 +345,7 @@ def test_asked_to_stop_a_worker_ends_its_attempt_first(service, crew, ask):
 def test_there_is_one_worker(service, crew):
     crew.start()
     with pytest.raises(InvalidArgumentError, match="another worker is at work with the database"):
-        Worker(service, read_request)
+        Worker(service)
 
 
 # ------------------------------------------------------------------------------------------- registrations

@@ -11,14 +11,14 @@ from typing import Annotated, Any
 import typer
 
 from dpmanifold.cli import options
-from dpmanifold.cli.arguments import EACH, class_words, refuse_classes, shape_of
+from dpmanifold.cli.arguments import refuse_classes, shape_of
 from dpmanifold.cli.command import Asked, Beside, Words, parameter, private_command, shared_signature
 from dpmanifold.cli.outputs import Outputs, refuse_own_shape
+from dpmanifold.data.specifications import EACH, class_words
 from dpmanifold.errors import Argument, InvalidArgumentError, Public
 from dpmanifold.release import Release
 from dpmanifold.stats.pair import Pair
 from dpmanifold.stats.query import QUERIES, Option, Query
-from dpmanifold.stats.registered_data import Registered
 from dpmanifold.stats.samples import Groups, Labelled, Sample, Units, WithCovariate
 
 _NONE = "none"
@@ -91,14 +91,13 @@ def planned_options(afar: bool = False) -> list[inspect.Parameter]:
 def _classes(asked: Asked) -> tuple[tuple[Any, ...], dict[str, Any]]:
     names = asked.question.classes(class_words(asked.words["classes"]))
     own = {name: asked.words[name] for name in ("labels_public",) if name in asked.words}
-    return (asked.question.records, asked.question.labels), {"classes": names, **own}
+    return (asked.question.given.records, asked.question.given.labels), {"classes": names, **own}
 
 
 def _with_covariate(asked: Asked) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    records, values = asked.question.records, asked.question.labels
-    if values is None and not isinstance(records, Registered):
-        values = asked.question.given.column(str(asked.words["covariate"]), "--covariate")
-    return (records, values), {name: asked.words[name] for name in ("covariate_range", "covariate_public")}
+    return (asked.question.given.records, asked.question.given.covariate), {
+        name: asked.words[name] for name in ("covariate_range", "covariate_public")
+    }
 
 
 def _refuse_no_covariate(words: Words, outputs: Outputs) -> None:
@@ -111,12 +110,12 @@ def _refuse_no_covariate(words: Words, outputs: Outputs) -> None:
 
 
 def _pair(asked: Asked) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    records, words = asked.question.records, asked.words
+    records, words = asked.question.given.records, asked.words
     if words["classes"] is not None:
         return (records, None), {"classes": asked.question.classes(class_words(words["classes"]))}
     second = asked.second_group(words["path"][1], words["other_array"], words["other_dataset"])
     alike = words["units"] == EACH or words["dataset"] is not None
-    return (records, second.records), {} if alike else {"units": (asked.question.units, second.units)}
+    return (records, second.given.records), {} if alike else {"units": (asked.question.given.units, second.given.units)}
 
 
 def _first_of_pair(words: Words) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Annotated, Any
 
@@ -16,24 +16,19 @@ from dpmanifold import data
 from dpmanifold._check import Array
 from dpmanifold.ball import Ball
 from dpmanifold.cli import options
-from dpmanifold.cli.arguments import EACH, ball_of, kind_of, space_of
-from dpmanifold.cli.command import how_of, shared_options
+from dpmanifold.cli.command import selection_of, shared_options
 from dpmanifold.cli.failures import DATA_REFUSED, words_of
 from dpmanifold.cli.options import at_work
-from dpmanifold.cli.records import (
-    Given,
-    How,
-    column_elsewhere,
-    images_in,
-    opened_whole,
-    read,
-)
 from dpmanifold.cli.speech import say_answer, table_of, working
 from dpmanifold.data.formats import files_in
 from dpmanifold.data.inspection import inspect_pieces
+from dpmanifold.data.selected import Selected, column_elsewhere, images_in, opened_whole
+from dpmanifold.data.selection import Selection
+from dpmanifold.data.specifications import EACH, kind_of, space_of
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.manifolds import Manifold
 from dpmanifold.sources import Block, Piece, Source
+from dpmanifold.stats.inputs import is_each_record
 
 _NOT_PRIVATE = "NOT PRIVATE: data about the data, for the curator alone."
 # Files without a fault are listed up to so many.
@@ -63,18 +58,15 @@ def check(
     With --space also which records are no points of it, and with --radius or --ball how many lie outside the ball.
     Releases nothing and spends nothing. Exits with 3 if something is wrong.
     """
-    words = {**words, "array": array}
-    about_space = ("size", "radius", "center", "ball", "order", "coordinates", "mask")
-    if space is None and (words["normalize"] or any(words[name] is not None for name in about_space)):
+    chosen = selection_of({**words, "array": array, "space": space, "units": units, "labels": labels})
+    if space is None and chosen.says_more_than("columns", "array", "units", "labels", "source"):
         raise InvalidArgumentError(
             "`space` is missing: `size`, `order`, `coordinates`, `mask`, `normalize` and the ball are about a space."
         )
     with at_work(words):
-        asked = _Asked(words["path"], space, words["size"], units, labels, how_of(words))
+        asked = _Asked(chosen)
         where = asked.space()
-        inside = None
-        if where is not None and not (words["radius"] is None and words["ball"] is None):
-            inside = ball_of(where, words["radius"], words["center"], words["source"], words["ball"])
+        inside = None if where is None or (chosen.radius is None and chosen.ball is None) else chosen.ball_on(where)
         with working("checking", quiet=words["quiet"]):
             found = asked.inspected(where, inside)
     table = _table(found)
@@ -101,69 +93,59 @@ class Whole(Piece):
 class _Asked:
     """Which files to look through, and as what."""
 
-    paths: list[str]
-    name: str | None
-    size: str | None
-    units: str | None
-    labels: str | None
-    how: How
+    chosen: Selection
     told: list[str] = field(default_factory=list)
 
-    @property
-    def words(self) -> dict[str, Any]:
-        """What a Dataset takes."""
-        return {name: getattr(self.how, name) for name in ("key", "order", "coordinates")} | {"columns": self.how.names}
-
     @cached_property
-    def given(self) -> Given | None:
+    def given(self) -> Selected | None:
         """The records, where they are not files that are read in blocks: of another format, or a folder of images."""
-        along = (self.units, self.labels)
-        images = (len(self.paths) == 1 and data.is_bids(self.paths[0])) or images_in(self.paths)
-        if not images and opened_whole(self.paths, kind_of(self.name or "euclidean"), self.how, along) is None:
+        chosen, paths = self.chosen, self.chosen.paths
+        kind = kind_of(chosen.space_text if chosen.space else "euclidean")
+        images = (len(paths) == 1 and data.is_bids(paths[0])) or images_in(paths)
+        if not images and opened_whole(chosen, kind) is None:
             return None
-        if self.name is None:
-            raise InvalidArgumentError(
-                "`space` is missing: {paths} is read as records of a space.", paths=self.paths[0]
-            )
-        return read(self.paths, self.name, self.size, self.how, along, self.told.append)
+        if chosen.space is None:
+            raise InvalidArgumentError("`space` is missing: {paths} is read as records of a space.", paths=paths[0])
+        return chosen.open(tell=self.told.append)
 
     @cached_property
     def first(self) -> data.Dataset | None:
         """The first file that can be opened."""
-        for file in files_in(self.paths):
+        for file in files_in(list(self.chosen.paths)):
             with contextlib.suppress(InvalidDataError):
-                return data.Dataset([file], **self.words)
+                return replace(self.chosen, paths=[str(file)]).dataset()
         return None
 
     def space(self) -> Manifold | None:
         """Return the space, by its size or that of the records; None if it is not known."""
+        chosen = self.chosen
         if self.given is not None:
             return self.given.space
-        if self.name is None:
+        if chosen.space is None:
             return None
-        if self.size is not None or "(" in self.name:
-            return space_of(self.name, self.size)
+        if chosen.size is not None or "(" in chosen.space_text:
+            return space_of(chosen.space_text, chosen.size)
         if self.first is None:
             return None
-        columns = (column if column in self.first.names else None for column in (self.units, self.labels))
-        return space_of(self.name, None, *self.first.record_shape(kind_of(self.name), *columns))
+        columns = (column if column in self.first.names else None for column in (chosen.units, chosen.labels))
+        return space_of(chosen.space_text, None, *self.first.record_shape(kind_of(chosen.space_text), *columns))
 
     def inspected(self, space: Manifold | None, ball: Ball | None) -> data.Inspection:
         """Read everything."""
-        if self.given is not None and space is not None:
-            units = None if self.units in (None, EACH) else self.given.column(str(self.units), "--units")
-            labels = None if self.labels is None else self.given.column(self.labels, "--labels")
-            records = self.given.records
+        chosen, given = self.chosen, self.given
+        if given is not None and space is not None:
+            units = None if is_each_record(given.units) else given.units
             pieces = (
-                records.bound(space, units, labels)
-                if isinstance(records, Source)
-                else [Whole(self.paths[0], np.asarray(records), units)]
+                given.records.bound(space, units, given.labels)
+                if isinstance(given.records, Source)
+                else [Whole(chosen.paths[0], np.asarray(given.records), units)]
             )
             return inspect_pieces(pieces, space, units=units is not None, ball=ball)
-        beside = {"units": self._column(self.units, "--units"), "labels": self._column(self.labels, "--labels")}
         return data.inspect_files(
-            self.paths, space, ball=ball, normalize=self.how.normalize and space is not None, **beside, **self.words
-        )
+            list(chosen.paths), space, ball=ball, normalize=chosen.normalize and space is not None,
+            units=self._column(chosen.units, "units"), labels=self._column(chosen.labels, "labels"),
+            columns=chosen.columns, key=chosen.array, order=chosen.order, coordinates=chosen.coordinates,
+        )  # fmt: skip
 
     def _column(self, text: str | None, option: str) -> Any:
         """Return the name of a column, or what a file of its own holds."""

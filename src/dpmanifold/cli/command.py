@@ -8,28 +8,25 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, cast
 
-from dpmanifold._check import Array
 from dpmanifold.ball import Ball
 from dpmanifold.cli import options
-from dpmanifold.cli.arguments import ball_of, classes_of, promise_of
+from dpmanifold.cli.arguments import promise_of
 from dpmanifold.cli.failures import guarded
 from dpmanifold.cli.options import at_work
 from dpmanifold.cli.outputs import Folder, Outputs, Views
 from dpmanifold.cli.payer import NOBODY, Payer, paying, refuse_simulations, with_array
-from dpmanifold.cli.records import Given, How, one_apart, read
-from dpmanifold.cli.registered import registered
 from dpmanifold.cli.speech import complain
+from dpmanifold.data.selection import WORDS, Selection
+from dpmanifold.data.specifications import classes_of
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.mechanisms import MECHANISMS
 from dpmanifold.privacy import Promise
 from dpmanifold.progress import on_a_terminal, quietly
-from dpmanifold.sources import Source
 from dpmanifold.stats.curator import Notice
-from dpmanifold.stats.registered_data import Registered
-from dpmanifold.stats.requests import names_in
+from dpmanifold.stats.registered_data import Opened, Registered
 
 Teller = Callable[[Notice | str], None]
 """A function that is told how many records do not count as they are, or other words: before anything is spent where the
@@ -104,21 +101,15 @@ def shared_signature(
 class Question:
     """Records, ball, promise and units, as every private function takes them."""
 
-    given: Given
+    given: Opened
     ball: Ball
     privacy: Promise
-    units: Any
-    labels: Any = None
-
-    @property
-    def records(self) -> Array | Source | Registered:
-        """What every private function takes first."""
-        return self.given.records
 
     def classes(self, listed: list[str]) -> list[Any]:
         """Return the classes that were listed; of registered data as they are registered."""
-        if isinstance(self.records, Registered) and "classes" in self.records.facts:
-            known = {str(name): name for name in names_in(self.records.facts["classes"])}
+        records = self.given.records
+        if isinstance(records, Registered) and records.classes is not None:
+            known = {str(name): name for name in records.classes}
             return [known.get(word, word) for word in listed]
         return classes_of(listed)
 
@@ -133,16 +124,16 @@ class Asked:
     payer: Payer = NOBODY
 
     @property
-    def about(self) -> tuple[Array | Source | Registered, Ball, Promise]:
+    def about(self) -> tuple[Any, Ball, Promise]:
         """Records, ball and promise."""
-        return self.question.records, self.question.ball, self.question.privacy
+        return self.question.given.records, self.question.ball, self.question.privacy
 
     @property
     def terms(self) -> dict[str, Any]:
         """Units, arithmetic, invalid records, who is told of them, the seed of a simulation, and who pays."""
         return {
             **self.payer.terms,
-            "units": self.question.units,
+            "units": self.question.given.units,
             "arithmetic": self.words["arithmetic"],
             "invalid": invalid_of(self.words),
             "curator": self.curator,
@@ -165,27 +156,22 @@ def question_of(words: dict[str, Any], tell: Teller | None = None, payer: Payer 
 
     Files are opened once: ids that stand in them are read along with the records. Registered data are not looked at.
     """
-    privacy = promise_of(words["epsilon"], words["delta"], words["mu"], words["rho"])
-    labels, covariate = words.get("labels"), words.get("covariate")
-
-    def opened(labels: str | None, covariate: str | None) -> Given:
-        along = (words["units"], one_apart(labels, covariate))
-        return read(words["path"], words["space"], words["size"], how_of(words), along, tell)
-
-    if words["dataset"] is not None:
-        return Question(*registered(words["dataset"], words, payer.account, opened), privacy, None)
-    # Without columns that were chosen, a covariate must not be taken for a part of the records.
-    which = labels if words["columns"] is not None else one_apart(labels, covariate)
-    given = opened(which, None)
-    values = None if which is None else given.column(which, "--labels")
-    ball = ball_of(given.space, words["radius"], words["center"], words["source"], words.get("ball"))
-    return Question(given, ball, privacy, given.units(words["units"]), values)
+    privacy, chosen = promise_of(words["epsilon"], words["delta"], words["mu"], words["rho"]), selection_of(words)
+    if words["dataset"] is None:
+        given = chosen.open(tell=tell)
+        return Question(given, chosen.ball_on(given.space), privacy)
+    if payer.account is None:
+        raise InvalidArgumentError("`dataset` names data of a ledger: give `ledger` as well, or leave it out.")
+    # The accounts of the command line are populations.
+    known = chosen.registered(cast(Any, payer.account), words["dataset"], tell=tell)
+    no_ball = (chosen.radius, chosen.center, chosen.source, chosen.ball) == (None, None, "", None)
+    ball = known.ball if no_ball else chosen.ball_on(known.ball.space)
+    return Question(Opened(known, None), ball, privacy)
 
 
-def how_of(words: dict[str, Any]) -> How:
-    """Return how files become records."""
-    given = {**words, "key": words["array"]}
-    return How(**{field.name: given[field.name] for field in fields(How)})
+def selection_of(words: dict[str, Any]) -> Selection:
+    """Return what to read, and how, as it was said."""
+    return Selection(words["path"], **{name: words[name] for name in WORDS if words.get(name) is not None})
 
 
 def invalid_of(words: dict[str, Any]) -> str:
@@ -274,7 +260,10 @@ class Beside:
     words : what help says of the sample
     """
 
-    given: Callable[[Asked], tuple[tuple[Any, ...], dict[str, Any]]] = lambda asked: ((asked.question.records,), {})
+    given: Callable[[Asked], tuple[tuple[Any, ...], dict[str, Any]]] = lambda asked: (
+        (asked.question.given.records,),
+        {},
+    )
     parameters: Sequence[inspect.Parameter] = ()
     refuse: Callable[[Words, Any], None] = lambda words, outputs: None
     first: Callable[[Words], list[str]] = lambda words: list(words["path"])

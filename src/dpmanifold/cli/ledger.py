@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpmanifold.cli import options
-from dpmanifold.cli.arguments import ball_of, class_words, classes_of, promise_of
-from dpmanifold.cli.command import how_of, invalid_of, shared_options, teller
+from dpmanifold.cli.arguments import promise_of
+from dpmanifold.cli.command import selection_of, shared_options, teller
 from dpmanifold.cli.failures import PROMISE_IMPOSSIBLE, guarded
 from dpmanifold.cli.options import at_work
 from dpmanifold.cli.outputs import check_targets, require_plots, save_picture
 from dpmanifold.cli.payer import READER, opened, population_of
-from dpmanifold.cli.records import one_apart, read
 from dpmanifold.cli.speech import say, say_answer, say_rows
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.ledger import Audit
@@ -201,20 +200,13 @@ def register(
     With --units each-record, in a population whose unit is not "record", you say that nobody has two of the records.
     """
     curator = teller(words["notice"], words["quiet"])
-    with opened(words["ledger"], words["principal"], words["secret"]) as book, at_work(words):
+    chosen = selection_of({
+        **words, "labels": labels, "classes": classes, "labels_public": not labels_private, "covariate": covariate,
+        "covariate_range": covariate_range, "covariate_public": covariate_public,
+    })  # fmt: skip
+    with opened(words["ledger"], words["principal"], words["secret"]) as book, at_work(words), quietly(words["quiet"]):
         whose = population_of(book, words["population"])
-        along = (words["units"], one_apart(labels, covariate))
-        given = read(words["path"], words["space"], words["size"], how_of(words), along, curator)
-        ball = ball_of(given.space, words["radius"], words["center"], words["source"], words["ball"])
-        which = None if labels is None else given.column(labels, "--labels")
-        values = None if covariate is None else given.column(covariate, "--covariate")
-        names = None if classes is None else classes_of(class_words(classes))
-        with quietly(words["quiet"]):
-            found = whose.register(
-                name, given.records, ball, units=given.units(words["units"]), labels=which, classes=names,
-                labels_public=not labels_private, covariate=values, covariate_range=covariate_range,
-                covariate_public=covariate_public, invalid=invalid_of(words), curator=curator, confirm=words["confirm"],
-            )  # fmt: skip
+        found = chosen.register(whose, name, curator=curator, confirm=words["confirm"])
         _say_datasets([one for one in whose.datasets() if one.id == found.id], words["as_json"])
         if found.unit == "record" != whose.unit and not words["as_json"]:
             say(f"Each record counts as one {whose.unit}: by this you assert that nobody has two.")

@@ -18,10 +18,10 @@ import numpy as np
 
 from dpmanifold._check import Array, optional_module
 from dpmanifold.cli.failures import FAULT, fail, kept, wants_traceback
-from dpmanifold.cli.records import is_pattern
 from dpmanifold.cli.speech import CannotPrintError, json_text, mention, say, say_json
 from dpmanifold.data import landmark_links
 from dpmanifold.data.coordinates import system_of, to_coordinates
+from dpmanifold.data.selected import is_pattern
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.files import same_file, sync_folder, whole_file
 from dpmanifold.inference import ConfidenceRegion

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pathlib
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -15,7 +15,7 @@ from dpmanifold import data
 from dpmanifold._check import Array
 from dpmanifold.ball import Ball
 from dpmanifold.cli import options
-from dpmanifold.cli.arguments import ball_of, class_words, promise_of, refuse_classes
+from dpmanifold.cli.arguments import promise_of, refuse_classes
 from dpmanifold.cli.build import BESIDE, command_of
 from dpmanifold.cli.command import (
     Asked,
@@ -23,19 +23,20 @@ from dpmanifold.cli.command import (
     Question,
     Teller,
     Words,
-    how_of,
     inputs_of,
     invalid_of,
     parameter,
     private_command,
     question_of,
+    selection_of,
 )
 from dpmanifold.cli.failures import guarded
 from dpmanifold.cli.outputs import Outputs, check_targets, save_array
 from dpmanifold.cli.payer import Payer
-from dpmanifold.cli.records import Given, gathered, is_pattern, read
 from dpmanifold.cli.speech import say, working
 from dpmanifold.data.formats import loader_of
+from dpmanifold.data.selected import Selected, is_pattern
+from dpmanifold.data.specifications import class_words
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.release import Release
 from dpmanifold.serialization import ball_to_dict, write_record
@@ -56,8 +57,8 @@ def _revealed(release: Release, asked: Asked) -> Release:
     """Compare a release with its data and mark it, where that was asked for: from now on it is not private."""
     if not asked.words["reveal"]:
         return release
-    records, units = gathered(asked.question.given, asked.question.units)
-    found = compare(release, records, units=units, public=True)
+    given = cast(Selected, asked.question.given).gathered()
+    found = compare(release, given.records, units=given.units, public=True)
     details = {**release.details, "revealed_error": found.error, "revealed_clipped_share": found.clipped}
     return replace(release, private=False, details=details)
 
@@ -75,8 +76,8 @@ def _refuse_class_means(words: Words, outputs: Any) -> None:
         raise InvalidArgumentError("--images makes descriptors of the data, and --dataset opens them later. Give one.")
     if words["images"] == (words["space"] is not None):
         raise InvalidArgumentError("give either --space, or --images for descriptors of images.")
-    names = ("radius", "size", "columns", "order", "coordinates", "mask", "center", "source")
-    if words["images"] and any(words[name] not in (None, "") for name in names):
+    others = ("space", "array", "units", "labels", "classes", "normalize", "ball", "invalid")
+    if words["images"] and selection_of(words).says_more_than(*others):
         raise InvalidArgumentError(
             "--images brings its own space and ball: leave out --radius, --size, --columns, --order, --coordinates, "
             "--mask, --center and --source, or give another ball with --ball."
@@ -94,12 +95,12 @@ def _question_of_images(words: Words, tell: Teller | None, payer: Payer) -> Ques
         raise InvalidArgumentError("--images takes one file or one folder. Give the folder that holds them.")
     privacy = promise_of(words["epsilon"], words["delta"], words["mu"], words["rho"])
     records, public = _describe_images(path, words["array"], words["eta"], words["quiet"])
-    where = public if words["ball"] is None else ball_of(public.space, None, None, "", words["ball"])
+    chosen = selection_of(words)
     # A folder, and the formats that hold nothing but images, have no columns.
     file = data.open_file(path) if loader_of(path) is not None and pathlib.Path(path).is_file() else None
-    given = Given(records, public.space, () if file is None else file.names, file)
-    labels = given.column(words["labels"], "--labels")
-    return Question(given, where, privacy, given.units(words["units"]), labels)
+    given = Selected(records=records, space=public.space, names=() if file is None else file.names, file=file)
+    ball = public if chosen.ball is None else chosen.ball_on(public.space)
+    return Question(given.beside(chosen.units, chosen.labels), ball, privacy)
 
 
 def _describe_images(path: str, key: str | None, eta: float, quiet: bool = False) -> tuple[Array, Ball]:
@@ -194,8 +195,8 @@ def _public_ball(words: Words, outputs: Outputs) -> bool:
         raise InvalidArgumentError(
             "--public needs no units, radius, promise or seed, and makes no picture or report: leave them out."
         )
-    given = read(words["path"], words["space"], words["size"], how_of(words))
-    found = Ball.from_public(given.space, gathered(given)[0], words["coverage"])
+    given = selection_of(words).open()
+    found = Ball.from_public(given.space, given.gathered().records, words["coverage"])
     record = ball_to_dict(found)
     outputs.save(record)
     where = "" if outputs.to_stdout else f"\n  written      {words['out']}"

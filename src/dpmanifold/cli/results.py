@@ -25,17 +25,17 @@ from dpmanifold.cli.outputs import (
     save_report,
 )
 from dpmanifold.cli.payer import READER, is_export, opened
-from dpmanifold.cli.records import Given, How, gathered, read
 from dpmanifold.cli.speech import complain, say, say_answer, say_json
 from dpmanifold.codec import MEANS, answer_from_record
+from dpmanifold.data import Selection
+from dpmanifold.data.specifications import EACH
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.files import whole_file
 from dpmanifold.ledger.receipts import Compared, compared_with_export
 from dpmanifold.release import Release
 from dpmanifold.result import Result, load
 from dpmanifold.serialization import read_record
-from dpmanifold.sources import Source
-from dpmanifold.stats import EACH_RECORD, Verification, verify
+from dpmanifold.stats import Verification, verify
 
 # Classes that a message names at most.
 _MOST_NAMED = 12
@@ -224,15 +224,18 @@ def predict(
     if not checked.ok:
         complain(f"{result} IS NOT CONSISTENT, do not rely on it: {'; '.join(checked.wrong)}")
         raise typer.Exit(PROMISE_IMPOSSIBLE)
-    how = How(columns, array, order, coordinates, mask, normalize)
-    given = read(path, repr(found.ball.space), None, how, (units, labels))
-    records, owners = gathered(given, EACH_RECORD if units is None else given.column(units, "--units"))
-    true = None if labels is None else _true_classes(given, labels)
-    told, probabilities = found.predict(records), found.predict_proba(records)
-    score = None if true is None else found.score(records, _refuse_others(true, found, labels))
+    units = None if units == EACH else units
+    chosen = Selection(
+        path, found.ball.space, units=units, columns=columns, array=array, order=order, coordinates=coordinates,
+        normalize=normalize, labels=labels, mask=mask,
+    )  # fmt: skip
+    given = chosen.open().gathered()
+    told, probabilities = found.predict(given.records), found.predict_proba(given.records)
+    true = np.asarray(given.labels)
+    score = None if labels is None else found.score(given.records, _refuse_others(true, found, labels))
     with whole_file(out) as file:
         table = csv.writer(file, lineterminator="\n")
-        beside = [[]] * len(told) if units is None else [[owner] for owner in np.asarray(owners).tolist()]
+        beside = [[]] * len(told) if units is None else [[owner] for owner in np.asarray(given.units).tolist()]
         table.writerow([*([] if units is None else ["unit"]), "class", *(f"p({name})" for name in found.classes)])
         table.writerows(
             [*who, name, *map(repr, row)]
@@ -254,12 +257,3 @@ def _refuse_others(true: Array, found: Any, labels: str | None) -> Array:
             f"{shown(others[0])}. Give the column of the true classes, spelled as in --classes."
         )
     return true
-
-
-def _true_classes(given: Given, labels: str) -> Array:
-    """Return the class of every record, whether its column is read along or at once."""
-    column = given.column(labels, "--labels")
-    if not (isinstance(column, str) and isinstance(given.records, Source)):
-        return np.asarray(column)
-    pieces = given.records.bound(given.space, None, column)
-    return np.concatenate([np.asarray(block.labels) for piece in pieces for block in piece.blocks()])

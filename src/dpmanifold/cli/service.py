@@ -18,7 +18,6 @@ import typer
 from dpmanifold._check import optional_module
 from dpmanifold.cli import options
 from dpmanifold.cli.failures import FAULT, PROMISE_IMPOSSIBLE, Terminated, fail, guarded
-from dpmanifold.cli.records import read_request
 from dpmanifold.cli.speech import complain, say, say_answer, say_rows, table_of
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.service.settings import UNIX, Settings
@@ -107,7 +106,7 @@ def _demo(folder: pathlib.Path | None, port: int | None, open_page: bool) -> Non
     os.umask(0o077)  # whatever is made is for whoever tries it out
     with tempfile.TemporaryDirectory(prefix="dpm-demo-", ignore_cleanup_errors=True) as gone:
         place = pathlib.Path(gone) / "service" if folder is None else folder
-        made = set_up(place, read_request, port)
+        made = set_up(place, port)
         lines = [f"  {name:<5} {password:<18} {PEOPLE[name]}" for name, password in made.passwords.items()]
         if lines:
             say("Sign in as one of these; the passwords are not shown again.\n" + "\n".join(lines))
@@ -173,7 +172,7 @@ def _only(part: str, config: pathlib.Path) -> None:
             return
         from dpmanifold.service.worker import Worker
 
-        Worker(service, read_request).run()
+        Worker(service).run()
 
 
 def _run_web(service: Any) -> None:

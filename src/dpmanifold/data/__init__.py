@@ -16,6 +16,7 @@ from dpmanifold.data.landmarks import landmark_links, load_landmarks, specimen_c
 from dpmanifold.data.mne_epochs import EpochsSource, from_epochs, from_epochs_files
 from dpmanifold.data.nifti import from_nifti, load_tensors
 from dpmanifold.data.readers import READERS
+from dpmanifold.data.selection import Selection
 from dpmanifold.data.steady import from_blocks, from_zarr
 from dpmanifold.data.tables import Table
 
@@ -27,6 +28,7 @@ __all__ = [
     "EpochsSource",
     "FileFound",
     "Inspection",
+    "Selection",
     "Table",
     "as_records",
     "correlation_ball",

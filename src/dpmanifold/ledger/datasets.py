@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 from dpmanifold._check import shown
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from dpmanifold.ledger.population import Population
 
 _UNNAMED = "data-"  # and the beginning of the digest
+SELECTION = "selection"
+"""Where it stands among how data are to be opened how their files became records; nothing stands there for arrays."""
 
 
 class Marks(NamedTuple):
@@ -48,7 +50,8 @@ class DataSet:
     records : of the records alone, under the same key: the same whoever owns them and whatever their classes are
     facts : what is public about it
     about : of one that was registered by name, how it is to be opened: the ball, what bad records count as, and which
-        columns hold units and classes; where it has a covariate also its column, its range and whether it is public
+        columns hold units and classes; where it has a covariate also its column, its range and whether it is public;
+        where it was read from files, how they became records
     """
 
     id: str
@@ -131,10 +134,15 @@ def found_set(
     if name is None:
         first = reader.first(population, "dataset", _digest(marks, facts))
         return None if first is None else DataSet.of(first)
-    wanted = marks.content, dict(facts), dict(about or {})
     versions = versions_of(reader, population, name)
-    same = (known for known in versions if (known.fingerprint, dict(known.facts), dict(known.about)) == wanted)
-    return next(same, None)
+    same = (known for known in versions if (known.fingerprint, dict(known.facts)) == (marks.content, dict(facts)))
+    return next((known for known in same if _opened_alike(dict(known.about), dict(about or {}))), None)
+
+
+def _opened_alike(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Return whether two registrations open data in one way; of arrays nobody knows how files became them."""
+    chosen = one.pop(SELECTION, None), other.pop(SELECTION, None)
+    return one == other and (None in chosen or chosen[0] == chosen[1])
 
 
 def first_id(marks: Marks, facts: Mapping[str, Any]) -> str:
@@ -156,7 +164,7 @@ def versions_of(reader: Reader, population: str, name: str | None = None) -> lis
 
 
 class InLedger(Registered):
-    """What a ledger has about a data set, for private calls that take it as X.
+    """What a ledger has about a data set, for private calls that take it as X; its records are elsewhere.
 
     Parameters
     ----------
@@ -166,7 +174,7 @@ class InLedger(Registered):
 
     def __init__(self, population: Population, known: DataSet) -> None:
         self.id, self.name, self.version, self.facts = known.id, known.name, known.version, known.facts
-        self.ledger, self.population = population.ledger, population.name
+        self.ledger, self.population, self.about = population.ledger, population.name, known.about
         self.n, self.unit, self.invalid = known.n, known.unit, str(known.about["invalid"])
         self.ball = ball_from_dict(json.loads(known.about["ball"]))
         self.space, self.covariate = known.space, _covariate_in(known.about)
@@ -175,6 +183,10 @@ class InLedger(Registered):
     def check(self) -> None:
         """Refuse records of units that have others, where the same records were registered with ids since."""
         self._whose.refuse_shared(self.unit, self.records_mark)
+
+    def open(self) -> Opened:
+        """Refuse: who has no records plans and pays alone."""
+        raise LedgerError("the records are another process's to open.")
 
 
 @final
@@ -189,12 +201,12 @@ class RegisteredData(InLedger):
         population: Population,
         known: DataSet,
         records: object,
-        units: object,
-        labels: object,
+        units: object = None,
+        labels: object = None,
         covariate: object = None,
     ) -> None:
         super().__init__(population, known)
-        self._records, self._units, self._labels, self._covariate = records, units, labels, covariate
+        self._given = Opened(records, units, labels, covariate)
 
     def check(self) -> None:
         """Refuse a ledger whose key is not there, since all data would look changed; and what others refuse."""
@@ -203,9 +215,12 @@ class RegisteredData(InLedger):
 
     def open(self) -> Opened:
         """Open the records and compare them with what was registered."""
-        given = self._records() if callable(self._records) else self._records
-        records = set_apart(as_batch(given, self.ball), self._labels, self._covariate)
-        opened = Opened(records, self._units, self._labels, self._covariate)
+        given = self._given
+        if callable(given.records):
+            found = given.records()
+            given = found if isinstance(found, Opened) else replace(given, records=found)
+        records = set_apart(as_batch(given.records, self.ball), given.labels, given.covariate)
+        opened = replace(given, records=records)
         content = content_beside(records, self.ball, opened.units, opened.labels, self.classes, opened.covariate)
         if self._whose.fingerprint(content) != self.fingerprint:
             raise LedgerError("the records are not those that were registered as {id}.", id=Public(self.id))
@@ -215,7 +230,9 @@ class RegisteredData(InLedger):
         return f"RegisteredData({self.id!r}, {self.n:,} {self.unit}s, population={self.population!r})"
 
 
-def register(population: Population, name: str, X: object, ball: Ball, **words: Any) -> RegisteredData:
+def register(
+    population: Population, name: str, X: object, ball: Ball, selection: Mapping[str, Any] | None, **words: Any
+) -> RegisteredData:
     """Register records with a population (:meth:`Population.register`, whose keywords these are)."""
     if isinstance(X, Registered):
         raise InvalidArgumentError("`X` is registered already. Give the records.")
@@ -228,6 +245,7 @@ def register(population: Population, name: str, X: object, ball: Ball, **words: 
         "units": _column(words["units"]) if found.facts["unit"] != "record" else None,
         "labels": _column(words["labels"]),
         **_covariate_written(words["covariate"], found.covariate),
+        **({} if selection is None else {SELECTION: dict(selection)}),
     }
     known = population.registered_as(found.content, found.facts, name, about)
     others, curator = population.registered_elsewhere(known.records), words["curator"]

@@ -147,6 +147,7 @@ class Population(Settling):
         invalid: str = "raise",
         curator: Curator | None = None,
         confirm: bool = False,
+        selection: Mapping[str, Any] | None = None,
     ) -> RegisteredData:
         """Register records: read, check and count them, and write down what is public about them. Costs nothing.
 
@@ -166,13 +167,15 @@ class Population(Settling):
             class has, and :func:`~dpmanifold.private_lda` alone takes the data by class
         covariate, covariate_range, covariate_public : as in :func:`~dpmanifold.private_regression`, for regressions.
             The ledger keeps the name of its column, the range and whether it is public; of its values the fingerprint
+        selection : how files became the records, to be compared before they are opened again. A
+            :class:`~dpmanifold.data.Selection` gives it by itself
 
         Returns
         -------
         what every private call takes as X, with this population as its budget
         """
         return register(
-            self, checked_label(name, "name"), X, ball, units=units, labels=labels, classes=classes,
+            self, checked_label(name, "name"), X, ball, selection, units=units, labels=labels, classes=classes,
             labels_public=labels_public, covariate=covariate, covariate_range=covariate_range,
             covariate_public=covariate_public, invalid=invalid, curator=curator, confirm=confirm,
         )  # fmt: skip
@@ -192,7 +195,8 @@ class Population(Settling):
         Parameters
         ----------
         name : of the data set
-        records : what was registered, or a function without arguments that returns it, called after the spend
+        records : what was registered, or a function without arguments that returns it, called after the spend; it may
+            return units, labels and covariate with it, as :meth:`~dpmanifold.data.Selection.open` does
         units, labels, covariate : as they were registered; may be left out where they are columns of the records, or
             where every record is a unit
         version : which one; None for the latest

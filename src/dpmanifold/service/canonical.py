@@ -13,6 +13,7 @@ import pathlib
 import secrets
 import shutil
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import IO, Any, final
 
 import numpy as np
@@ -23,10 +24,10 @@ from dpmanifold.data.archives import read_npy
 from dpmanifold.errors import Argument, InvalidArgumentError, InvalidDataError, LedgerError, Public
 from dpmanifold.files import sync_file, sync_folder
 from dpmanifold.manifolds import Euclidean, Manifold
-from dpmanifold.service.kept import Columns
 from dpmanifold.sources import Source
 from dpmanifold.stats import EACH_RECORD
 from dpmanifold.stats.inputs import is_each_record
+from dpmanifold.stats.registered_data import Opened
 
 RECORDS, UNITS, LABELS, COVARIATE = "records", "units", "labels", "covariate"
 _FOLDER, _FILE = 0o700, 0o600
@@ -34,7 +35,7 @@ _UNFINISHED = ".unfinished-"
 _MOST_BYTES = 2**33  # of ids or labels in text, of which the longest decides how wide all are
 
 
-def write(vault: pathlib.Path, columns: Columns, space: Manifold) -> str:
+def write(vault: pathlib.Path, columns: Opened, space: Manifold) -> str:
     """Write records to a new folder of the vault and return its name; if anything fails, nothing is left of it.
 
     Parameters
@@ -62,7 +63,7 @@ def write(vault: pathlib.Path, columns: Columns, space: Manifold) -> str:
     return name
 
 
-def open_folder(folder: pathlib.Path) -> Columns:
+def open_folder(folder: pathlib.Path) -> Opened:
     """Open what :func:`write` wrote; records are mapped, and units are EACH_RECORD where there are no ids."""
     if not has_records(folder):
         raise LedgerError("the canonical records are not in the vault any more. Register the data again.")
@@ -71,7 +72,7 @@ def open_folder(folder: pathlib.Path) -> Columns:
         for name in (UNITS, LABELS, COVARIATE)
     }
     units = EACH_RECORD if found[UNITS] is None else found[UNITS]
-    return Columns(read_npy(folder / f"{RECORDS}.npy"), units, found[LABELS], found[COVARIATE])
+    return Opened(read_npy(folder / f"{RECORDS}.npy"), units, found[LABELS], found[COVARIATE])
 
 
 def has_records(folder: pathlib.Path) -> bool:
@@ -90,9 +91,9 @@ def remove_unfinished(vault: pathlib.Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _write(folder: pathlib.Path, columns: Columns, space: Manifold) -> None:
+def _write(folder: pathlib.Path, columns: Opened, space: Manifold) -> None:
     """Write all columns, in the order of the records."""
-    columns = columns._replace(units=None if is_each_record(columns.units) else columns.units)
+    columns = replace(columns, units=None if is_each_record(columns.units) else columns.units)
     with _Rows(folder / f"{RECORDS}.npy") as rows:
         if isinstance(columns.records, Source):
             columns = _read_along(columns.records, columns, space, rows)
@@ -105,9 +106,9 @@ def _write(folder: pathlib.Path, columns: Columns, space: Manifold) -> None:
             _save(folder / f"{name}.npy", _numbers(values, n) if name == COVARIATE else _plain(values, n, name))
 
 
-def _read_along(source: Source, columns: Columns, space: Manifold, rows: _Rows) -> Columns:
+def _read_along(source: Source, columns: Opened, space: Manifold, rows: _Rows) -> Opened:
     """Add the records of a source, and return the columns with what was read along with them."""
-    _, units, labels, covariate = columns
+    units, labels, covariate = columns.units, columns.labels, columns.covariate
     line = source.numbers(covariate) if isinstance(covariate, str) else None
     # Of columns that nobody told from those of the records, the one that is read as labels is none of them.
     beside = covariate if labels is None and isinstance(covariate, str) and line is None else labels
@@ -125,7 +126,7 @@ def _read_along(source: Source, columns: Columns, space: Manifold, rows: _Rows) 
         else:
             numbers = [value for block in _blocks(source, space, units, covariate) for value in _listed(block.labels)]
         covariate = numbers
-    return Columns(source, None if units is None else ids, None if labels is None else classes, covariate)
+    return Opened(source, None if units is None else ids, None if labels is None else classes, covariate)
 
 
 def _blocks(source: Source, space: Manifold, units: object = None, labels: object = None) -> Iterator[Any]:

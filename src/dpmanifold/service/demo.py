@@ -17,10 +17,10 @@ import numpy as np
 from dpmanifold import data
 from dpmanifold._check import optional_module
 from dpmanifold.ball import Ball
+from dpmanifold.data.specifications import EACH
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.privacy import GDP
 from dpmanifold.service import registering
-from dpmanifold.service.registering import Reader
 from dpmanifold.service.service import Service
 from dpmanifold.service.settings import Settings
 
@@ -79,13 +79,12 @@ class Demo:
     passwords: dict[str, str]
 
 
-def set_up(folder: pathlib.Path, reader: Reader, port: int | None = None) -> Demo:
+def set_up(folder: pathlib.Path, port: int | None = None) -> Demo:
     """Set a demonstration up in a folder, or find the one that is there.
 
     Parameters
     ----------
     folder : an empty one or a new one, or one of an earlier demonstration
-    reader : knows the formats of files
     port : of 127.0.0.1; a free one where it is not given
     """
     config = folder / CONFIG
@@ -103,11 +102,11 @@ def set_up(folder: pathlib.Path, reader: Reader, port: int | None = None) -> Dem
         passwords = {name: secrets.token_urlsafe(12) for name in PEOPLE}
         for name, role in PEOPLE.items():
             service.accounts.add(name, role, passwords[name])
-        _furnish(service, reader)
+        _furnish(service)
     return Demo(config, settings.url, passwords)
 
 
-def _furnish(service: Service, reader: Reader) -> None:
+def _furnish(service: Service) -> None:
     """Register the data and grant a part of them, as a steward would."""
     ball = _write_records(service.settings.root)
     sam = service.accounts.find("sam")
@@ -115,13 +114,13 @@ def _furnish(service: Service, reader: Reader) -> None:
     desk = service.desk(sam)
     desk.make_population(POPULATION, CAP, "image")
     request: dict[str, Any] = {
-        "path": FILE, "array": "descriptors", "space": repr(ball.space), "units": registering.EACH_RECORD,
+        "path": FILE, "array": "descriptors", "space": repr(ball.space), "units": EACH,
         "radius": repr(float(ball.radius)), "center": _CENTER, "source": ball.source, "labels": "digit",
         "classes": [str(digit) for digit in range(10)], "labels_public": True, "covariate": "ink",
         "covariate_range": [0, 1],
     }  # fmt: skip
     asked = desk.register(POPULATION, DATASET, request)
-    registering.registered(service, asked.id, reader)
+    registering.registered(service, asked.id)
     found = desk.registration(asked.id)
     if found.state != "done":  # they are public
         raise InvalidArgumentError(f"the demonstration's data cannot be registered: {found.message}")

@@ -13,10 +13,10 @@ from typing import Any, TypeVar, final
 from dpmanifold._check import shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, PromiseError
+from dpmanifold.ledger.datasets import InLedger
 from dpmanifold.privacy import ApproxDP, Promise
 from dpmanifold.privacy.promises import KINDS
 from dpmanifold.serialization import ball_to_dict
-from dpmanifold.service.kept import Kept
 from dpmanifold.service.questions import AMOUNTS, promise_from_json, promise_to_json
 from dpmanifold.service.views import Curve
 from dpmanifold.stats import Outlook, Plan, required_privacy, required_units
@@ -68,7 +68,7 @@ class Forecasts:
         return found
 
     def plan(
-        self, query: Query, data: Kept, ball: Ball, privacy: Promise, options: Mapping[str, Any]
+        self, query: Query, data: InLedger, ball: Ball, privacy: Promise, options: Mapping[str, Any]
     ) -> dict[str, Any]:
         """Return the record that `dpm plan --json` prints for the same numbers; refuse as that does.
 
@@ -82,7 +82,7 @@ class Forecasts:
         return self._once(key, lambda: _plan(query, data, ball, privacy, options).to_dict())
 
     def curve(
-        self, query: Query, data: Kept, ball: Ball, kind: str, delta: str | None, options: Mapping[str, Any]
+        self, query: Query, data: InLedger, ball: Ball, kind: str, delta: str | None, options: Mapping[str, Any]
     ) -> Curve:
         """Return what to expect at each amount of the grid.
 
@@ -111,7 +111,7 @@ class Forecasts:
         return self._once(["curve", *_known_by(query, data, ball, options), kind, fixed], make)
 
     def needed(
-        self, data: Kept, ball: Ball, privacy: Promise, error: float, options: Mapping[str, Any]
+        self, data: InLedger, ball: Ball, privacy: Promise, error: float, options: Mapping[str, Any]
     ) -> dict[str, Any]:
         """Return how many units, and which promise of the same kind, an expected error of a mean takes."""
         estimand = options.get("estimand")
@@ -145,13 +145,13 @@ def known_delta(text: str) -> str | None:
         return None
 
 
-def _known_by(query: Query, data: Kept, ball: Ball, options: Mapping[str, Any]) -> list[Any]:
+def _known_by(query: Query, data: InLedger, ball: Ball, options: Mapping[str, Any]) -> list[Any]:
     """Return what a plan rests on besides a promise, to know it by: public numbers, and options as text."""
     said = {name: repr(value) for name, value in sorted(options.items())}
     return [query.name, query.planned(data, {}), data.facts.get("touched"), ball_to_dict(ball), said]
 
 
-def _plan(query: Query, data: Kept, ball: Ball, privacy: Promise, options: Mapping[str, Any]) -> Plan | Outlook:
+def _plan(query: Query, data: InLedger, ball: Ball, privacy: Promise, options: Mapping[str, Any]) -> Plan | Outlook:
     number, taken = query.planned(data, options)
     if query.plan_as:  # one of several that share the promise, where units are in several classes
         touched = int(data.facts["touched"])
@@ -161,7 +161,7 @@ def _plan(query: Query, data: Kept, ball: Ball, privacy: Promise, options: Mappi
 
 
 def _point(
-    query: Query, data: Kept, ball: Ball, amount: str, privacy: Promise, options: Mapping[str, Any]
+    query: Query, data: InLedger, ball: Ball, amount: str, privacy: Promise, options: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return one point of a curve."""
     point: dict[str, Any] = {

@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Row, func, insert, select, update
 from dpmanifold.ball import Ball
 from dpmanifold.codec import answer_from_bytes
 from dpmanifold.errors import DPManifoldError, InvalidArgumentError, InvalidDataError
-from dpmanifold.ledger.datasets import DataSet
+from dpmanifold.ledger.datasets import DataSet, InLedger, RegisteredData
 from dpmanifold.ledger.population import Population
 from dpmanifold.ledger.standing import Standing
 from dpmanifold.manifolds import Manifold
@@ -27,11 +27,10 @@ from dpmanifold.privacy.budget_accounts import Account, Order, Receipt
 from dpmanifold.release import EXACT, Release
 from dpmanifold.service import tables
 from dpmanifold.service.errors import Conflict, NotFound
-from dpmanifold.service.kept import Kept, Opener
 from dpmanifold.service.questions import Question
 from dpmanifold.service.service import Service
 from dpmanifold.stats.query import Query
-from dpmanifold.stats.registered_data import Registered
+from dpmanifold.stats.registered_data import Opened, Registered
 
 _MOST_DIGITS = 9  # of a version
 _LARGEST_RADIUS = 1e100
@@ -79,6 +78,10 @@ def data_set(population: Population, name: str, version: int | None = None) -> D
     return found[-1]
 
 
+Opener = Callable[[], Opened]
+"""Opens the canonical files of a data set; called after the spend."""
+
+
 class Asking(NamedTuple):
     """A question about a data set, with everything that it names looked up.
 
@@ -90,7 +93,7 @@ class Asking(NamedTuple):
     """
 
     question: Question
-    data: Kept
+    data: InLedger
     account: Population
     ball: Ball
     options: Mapping[str, Any]
@@ -123,7 +126,8 @@ def asking(service: Service, who: str, ref: Ref, question: Question, opener: Ope
     opener : opens the records, in the process that can
     """
     account = population_named(service, ref.population).as_principal(who)
-    data = Kept(account, data_set(account, ref.name, ref.version), opener)
+    known = data_set(account, ref.name, ref.version)
+    data = InLedger(account, known) if opener is None else RegisteredData(account, known, opener)
     if not question.query.sample.fits(data):
         raise InvalidArgumentError(
             f"{question.statistic} cannot be asked of {data.id}: it is not registered with the "
@@ -146,7 +150,7 @@ def _released(service: Service, who: str, release: str) -> Release:
     return answer
 
 
-def _ball(service: Service, who: str, question: Question, data: Kept) -> Ball:
+def _ball(service: Service, who: str, question: Question, data: InLedger) -> Ball:
     """Return the ball of a question: the registered one, a released one, or one that is said to be public."""
     if question.ball is None:
         return data.ball

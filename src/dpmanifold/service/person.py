@@ -10,14 +10,13 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import Row, select
 
-from dpmanifold.ledger.datasets import DataSet
+from dpmanifold.ledger.datasets import DataSet, InLedger
 from dpmanifold.ledger.population import Population
 from dpmanifold.ledger.standing import Standing
 from dpmanifold.privacy.amounts import as_promise_down, in_words, share_of
 from dpmanifold.service import tables
 from dpmanifold.service.accounts import Actor
 from dpmanifold.service.errors import NotFound
-from dpmanifold.service.kept import Kept
 from dpmanifold.service.ordering import Ref, data_set, duration, is_paused, population_named, terms_of
 from dpmanifold.service.questions import promise_from_json
 from dpmanifold.service.service import Service
@@ -94,7 +93,7 @@ class Person:
 
     def view_of_data(self, population: Population, known: DataSet, standing: Standing) -> DataSetView:
         """Return a data set as this person sees it."""
-        data = Kept(population, known)
+        data = InLedger(population, known)
         terms = terms_of(self.service, population.name, known.name)
         facts = known.facts
         beside = data.covariate

@@ -16,11 +16,13 @@ import secrets
 import shutil
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 from sqlalchemy import Connection, Row, delete, insert, select, update
 
-from dpmanifold.ball import Ball
+from dpmanifold.data import Selection
+from dpmanifold.data.specifications import EACH
 from dpmanifold.errors import (
     Argument,
     DPManifoldError,
@@ -34,53 +36,31 @@ from dpmanifold.errors import (
 from dpmanifold.ledger.population import Population
 from dpmanifold.service import canonical, events, tables
 from dpmanifold.service.database import Database
-from dpmanifold.service.kept import Columns
 from dpmanifold.service.ordering import population_named
 from dpmanifold.service.redaction import Redaction, write_notice
 from dpmanifold.service.service import Service
 from dpmanifold.service.staging import Staging
 from dpmanifold.stats.curator import Notice
 
-EACH_RECORD = "each-record"
 _STAGING = ".staging-"
 _NUMBERS = re.compile(r"[-+0-9.eE, ]+")
 _BESIDE = ("units", "labels", "covariate", "center")
 
 
-class Read(NamedTuple):
-    """What a reader makes of a request. NOT PRIVATE.
-
-    Attributes
-    ----------
-    ball : the public ball, which has the space
-    columns : records, and what is beside them; each an array, or the name of a column of the records
-    classes : the public names of classes; None where there are none
-    """
-
-    ball: Ball
-    columns: Columns
-    classes: list[Any] | None = None
-
-
-Reader = Callable[[Mapping[str, Any], pathlib.Path], Read]
-"""Reads the records of a request from a path; whatever else the request names is a path that can be read as well."""
-
-
-def registered(service: Service, registration: str, reader: Reader) -> None:
+def registered(service: Service, registration: str) -> None:
     """Do what a registration asks for, and write down what came of it: done, or refused with the reason.
 
     Parameters
     ----------
     service : where
     registration : its id
-    reader : knows the formats of files
     """
     row = service.database.by_id(tables.registrations, registration)
     request = json.loads(row.request)
     notes: list[Message] = []
     redaction = Redaction(request)
     try:
-        dataset = _register(service, row, request, reader, lambda notice: notes.append(_told(notice)), redaction)
+        dataset = _register(service, row, request, lambda notice: notes.append(_told(notice)), redaction)
     except LedgerError:
         refused(
             service,
@@ -175,65 +155,35 @@ def _redacted(service: Service, registration: str, problem: DPManifoldError, red
 
 
 def _register(
-    service: Service, row: Row[Any], request: Mapping[str, Any], reader: Reader, tell: Callable[[Notice], None],
-    redaction: Redaction,
+    service: Service, row: Row[Any], request: Mapping[str, Any], tell: Callable[[Notice], None], redaction: Redaction,
 ) -> str:  # fmt: skip
     """Return the id of the data set that the records of a request are registered as."""
     vault = service.settings.vault
     population = population_named(service, row.population).as_principal(row.steward)
-    with _staged(request, service.settings.root, vault, redaction) as (asked, path):
-        read = reader(asked, path)
-        folder = canonical.write(vault, read.columns, read.ball.space)
-    expected, taken, found = _expected(population, row.name), False, ""
+    with _staged(request, service.settings.root, vault, redaction) as (chosen, copies):
+        found = chosen.open(within=copies)
+        chosen = replace(chosen, ball=chosen.ball_on(found.space), radius=None, center=None, source="")
+        folder = canonical.write(vault, found, found.space)
+    expected, registered = _expected(population, row.name), ""
     try:
         # First, so that nobody can ask about data whose records are not to be found.
         with service.database.writing() as connection:
             _place(connection, f"{row.population}/{expected}", folder)
-        found = _entered(population, row.name, vault / folder, read, request, tell)
-        taken = found == expected
-        return found
+        # Those that releases will open, and no others.
+        kept = replace(found, **vars(canonical.open_folder(vault / folder)))
+        confirm = request.get("confirm") is True
+        registered = chosen.register(population, row.name, opened=kept, curator=tell, confirm=confirm).id
+        return registered
     finally:
-        if not taken and not _moved(service, row.population, expected, found, folder):
+        if registered != expected and not _moved(service, row.population, expected, registered, folder):
             canonical.remove(vault, folder)
-
-
-def _entered(
-    population: Population, name: str, folder: pathlib.Path, read: Read, request: Mapping[str, Any],
-    tell: Callable[[Notice], None],
-) -> str:  # fmt: skip
-    """Register canonical records with the ledger: those that releases will open, and no others."""
-    columns = canonical.open_folder(folder)
-    more: dict[str, Any] = {}
-    if columns.covariate is not None:
-        more = {
-            "covariate": columns.covariate,
-            "covariate_range": _range(request.get("covariate_range")),
-            "covariate_public": request.get("covariate_public") is True,
-        }
-    found = population.register(
-        name, columns.records, read.ball, units=columns.units, labels=columns.labels, classes=read.classes,
-        labels_public=request.get("labels_public") is True, invalid="center", curator=tell,
-        confirm=request.get("confirm") is True, **more,
-    )  # fmt: skip
-    return found.id
-
-
-def _range(given: object) -> tuple[float, float]:
-    try:
-        low, high = (float(end) for end in given)  # type: ignore[attr-defined]
-    except (TypeError, ValueError):
-        raise InvalidArgumentError(
-            "`covariate_range` must be two numbers, the lowest and the highest value that is possible, from "
-            "public knowledge."
-        ) from None
-    return low, high
 
 
 @contextlib.contextmanager
 def _staged(
     request: Mapping[str, Any], root: pathlib.Path, vault: pathlib.Path, redaction: Redaction
-) -> Iterator[tuple[dict[str, Any], pathlib.Path]]:
-    """Copy what a request names, and give the request with the copies in its place, and the path of the records."""
+) -> Iterator[tuple[Selection, pathlib.Path]]:
+    """Copy what a request names, and give what it selects with the copies in its place, and the folder of these."""
     folder = vault / f"{_STAGING}{secrets.token_hex(8)}"
     folder.mkdir(mode=0o700)
     before = os.getcwd()
@@ -241,10 +191,11 @@ def _staged(
         staging = Staging(root, folder)
         path = staging.take(request.get("path"), "path", "records")
         redaction.copied(path, str(request.get("path")))
-        asked = {**request, **{name: _beside(staging, request.get(name), name, redaction) for name in _BESIDE}}
+        beside = {name: _beside(staging, request.get(name), name, redaction) for name in _BESIDE}
+        said = {name: value for name, value in request.items() if name not in ("path", "confirm")}
         (folder / "empty").mkdir()
         os.chdir(folder / "empty")  # whatever is taken for the name of a file here is none
-        yield asked, path
+        yield Selection.from_dict({**said, **beside, "paths": [str(path)], "invalid": "center"}), folder
     finally:
         os.chdir(before)
         shutil.rmtree(folder, ignore_errors=True)
@@ -256,7 +207,7 @@ def _beside(staging: Staging, text: object, name: str, redaction: Redaction) -> 
         return None
     if not isinstance(text, str):
         raise InvalidArgumentError("{name} must be text.", name=Argument(name))
-    if text == EACH_RECORD or (name == "center" and _NUMBERS.fullmatch(text)):
+    if text == EACH or (name == "center" and _NUMBERS.fullmatch(text)):
         return text
     file, colon, column = text.rpartition(":")
     for candidate, rest in ((text, ""), (file, colon + column)):

@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy import Row, delete, insert, select, update
 
 from dpmanifold._check import shown
+from dpmanifold.data.selection import WORDS
 from dpmanifold.errors import BudgetError, InvalidArgumentError, Message, joined, message_from_record
 from dpmanifold.ledger.auditing import Totals
 from dpmanifold.ledger.population import Grant, Population, checked_label
@@ -32,11 +33,9 @@ from dpmanifold.service.views import (
     ReleaseView,
 )
 
+_ELSEWHERE = ("mask", "ball", "invalid")  # what is said on the host alone
 REQUEST = {
-    "path": None, "space": None, "size": None, "units": None, "radius": None, "center": None, "source": "",
-    "columns": None, "array": None, "order": None, "coordinates": None, "normalize": False, "labels": None,
-    "classes": None, "labels_public": False, "covariate": None, "covariate_range": None, "covariate_public": False,
-    "confirm": False,
+    "path": None, **{name: usual for name, usual in WORDS.items() if name not in _ELSEWHERE}, "confirm": False,
 }  # fmt: skip
 """What a registration is asked with, and what is meant where it is left out, in the words of `dpm ledger register`."""
 _NEEDED = ("path", "space", "units", "radius")

@@ -31,7 +31,6 @@ from dpmanifold.service.logs import log
 from dpmanifold.service.ordering import Punctual, asked_before, catch_up, lost, paused_since, population_named, schedule
 from dpmanifold.service.processes import Child, Work, fork
 from dpmanifold.service.redaction import write_notice
-from dpmanifold.service.registering import Reader
 from dpmanifold.service.service import Service
 from dpmanifold.stats.curator import Notice
 from dpmanifold.storage.locks import AlreadyHeldError, Held, HeldFile
@@ -68,11 +67,10 @@ class Worker:
     Parameters
     ----------
     service : whose; opened by this process, which must be single-threaded
-    reader : knows the formats of files
     """
 
-    def __init__(self, service: Service, reader: Reader) -> None:
-        self.service, self._reader = service, reader
+    def __init__(self, service: Service) -> None:
+        self.service = service
         self._lanes: dict[str, _Lane] = {}
         self._tries: Counter[str] = Counter()
         self._rests: dict[str, float] = {}
@@ -266,7 +264,7 @@ class Worker:
         settings = self.service.settings
         self._begin(
             _REGISTRATION, wanted, time.monotonic() + settings.register_seconds,
-            lambda ready: registering.registered(self.service, wanted, self._reader),
+            lambda ready: registering.registered(self.service, wanted),
             behind=True, memory=settings.register_memory,
         )  # fmt: skip
 

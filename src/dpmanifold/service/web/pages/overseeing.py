@@ -8,10 +8,12 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from dpmanifold.data.specifications import EACH
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.manifolds.registry import examples
 from dpmanifold.service.desk import Desk
 from dpmanifold.service.person import AUDITOR, STEWARD
+from dpmanifold.service.stewardship import REQUEST
 from dpmanifold.service.web.answers import as_json, download
 from dpmanifold.service.web.pages.browsing import ref_of
 from dpmanifold.service.web.pages.showing import Problem, address, after_in, number_in, show, tried, typed_promise
@@ -156,14 +158,10 @@ def export(request: Request) -> Response:
 # -------------------------------------------------------------------- registration of records
 
 
-_EACH_RECORD = "each-record"
 _EMPTY = {
-    "population": "", "name": "", "path": "", "space": "spd", "size": "", "columns": "", "array": "", "order": "",
-    "coordinates": "", "normalize": "", "unit_kind": "column", "units": "", "radius": "", "center": "", "source": "",
-    "labels": "", "classes": "", "labels_public": "", "covariate": "", "covariate_low": "", "covariate_high": "",
-    "covariate_public": "", "confirm": "",
+    **dict.fromkeys(REQUEST, ""), "population": "", "name": "", "space": "spd", "unit_kind": "column",
+    "covariate_low": "", "covariate_high": "",
 }  # fmt: skip
-_TEXTS = ("size", "center", "columns", "array", "order", "coordinates")
 
 
 def register(request: Request) -> Response:
@@ -201,7 +199,7 @@ def send(request: Request) -> Response:
 
 
 def request_of(fields: Mapping[str, str]) -> dict[str, Any]:
-    """Return the request for the worker that a form says; what was left empty is left out.
+    """Return the request for the worker that a form says; what was left empty is None.
 
     Examples
     --------
@@ -209,20 +207,13 @@ def request_of(fields: Mapping[str, str]) -> dict[str, Any]:
     'each-record'
     """
     typed = {name: text.strip() for name, text in fields.items() if text.strip()}
-    found: dict[str, Any] = {name: typed[name] for name in ("path", "space", "radius", *_TEXTS) if name in typed}
-    found["source"] = typed.get("source", "")
-    found["units"] = _EACH_RECORD if typed.get("unit_kind") == _EACH_RECORD else typed.get("units")
-    for name in ("normalize", "confirm"):
-        found[name] = typed.get(name) == "yes"
-    if "labels" in typed:
-        found["labels"] = typed["labels"]
-        found["labels_public"] = typed.get("labels_public") == "yes"
-        if "classes" in typed:
-            text = typed["classes"]
-            # A range such as 0..9 is for the reader of records to spell out.
-            found["classes"] = text if ".." in text else [name.strip() for name in text.split(",") if name.strip()]
+    found: dict[str, Any] = {
+        name: typed.get(name) == "yes" if isinstance(usual, bool) else typed.get(name)
+        for name, usual in REQUEST.items()
+    }
+    if typed.get("unit_kind") == EACH:
+        found["units"] = EACH
     if "covariate" in typed:
-        found |= {"covariate": typed["covariate"], "covariate_public": typed.get("covariate_public") == "yes"}
         found["covariate_range"] = _range(typed)
     return found
 
@@ -235,12 +226,10 @@ def fields_of(request: Mapping[str, Any]) -> dict[str, str]:
     >>> fields_of({"path": "dti.csv", "units": "each-record", "classes": ["a", "b"]})["classes"]
     'a,b'
     """
-    found = dict(_EMPTY)
-    for name, value in request.items():
-        if name in found and value is not None and name != "confirm":
-            found[name] = _typed(value)
-    if found["units"] == _EACH_RECORD:
-        found |= {"unit_kind": _EACH_RECORD, "units": ""}
+    known = {name: value for name, value in request.items() if name in REQUEST and value is not None}
+    found = {**_EMPTY, **{name: _typed(value) for name, value in known.items() if name != "confirm"}}
+    if found["units"] == EACH:
+        found |= {"unit_kind": EACH, "units": ""}
     match request.get("covariate_range"):
         case [low, high]:
             found |= {"covariate_low": _typed(low), "covariate_high": _typed(high)}
