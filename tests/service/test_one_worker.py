@@ -9,7 +9,6 @@ import pytest
 from sqlalchemy import select
 
 from dpmanifold import GDP, InvalidArgumentError
-from dpmanifold.cli.records import read_request
 from dpmanifold.service import registering, tables
 from dpmanifold.service import worker as worker_room
 from dpmanifold.service.checks import FAIL, findings
@@ -52,7 +51,7 @@ def hire():
     hired = []
 
     def one(service):
-        hired.append(Worker(service, read_request))
+        hired.append(Worker(service))
         return hired[-1]
 
     yield one
@@ -63,7 +62,7 @@ def hire():
 def register(service):
     np.save(service.settings.root / "dti.npy", tensors(50))
     asked = desk_of(service, "sam").register("cohort", "dti", REQUEST)
-    registering.registered(service, asked.id, read_request)
+    registering.registered(service, asked.id)
     found = desk_of(service, "sam").registration(asked.id)
     assert found.state == "done", found.message
 

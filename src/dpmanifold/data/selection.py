@@ -22,10 +22,10 @@ from dpmanifold.data.formats import files_in
 from dpmanifold.data.selected import Selected, Tell, is_pattern, kind_of_file, read
 from dpmanifold.data.specifications import EACH, ball_of, class_words, classes_of, kind_of, space_of
 from dpmanifold.errors import Argument, InvalidArgumentError, Message, Names
-from dpmanifold.ledger.datasets import SELECTION
 from dpmanifold.manifolds import Manifold
 from dpmanifold.serialization import ball_from_dict, ball_to_dict
 from dpmanifold.stats.curator import Curator
+from dpmanifold.stats.registered_data import SELECTION
 
 if TYPE_CHECKING:
     from dpmanifold.inference.design import Range
@@ -80,8 +80,9 @@ class Selection:
     >>> Selection.from_dict({"paths": ["visits.csv"], "column": "x1"})
     Traceback (most recent call last):
     ...
-    dpmanifold.errors.InvalidArgumentError: a selection has no 'column'. It takes 'paths', 'space', 'size', 'units',
-    'radius', 'center', 'source', 'columns', 'array', 'order', 'coordinates', 'normalize', ...
+    dpmanifold.errors.InvalidArgumentError: a selection has no 'column'. It takes paths, space, size, units, radius,
+    center, source, columns, array, order, coordinates, normalize, labels, classes, labels_public, covariate,
+    covariate_range, covariate_public, mask, ball, invalid.
     """
 
     paths: Sequence[str]

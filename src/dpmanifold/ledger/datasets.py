@@ -19,15 +19,13 @@ from dpmanifold.serialization import ball_from_dict, ball_to_dict
 from dpmanifold.stats.curator import Notice
 from dpmanifold.stats.inputs import EACH_RECORD, as_batch
 from dpmanifold.stats.marks import content_beside, set_apart
-from dpmanifold.stats.registered_data import Covariate, Opened, Registered, survey
+from dpmanifold.stats.registered_data import SELECTION, Covariate, Opened, Registered, survey
 from dpmanifold.storage.chain import sha256_of
 
 if TYPE_CHECKING:
     from dpmanifold.ledger.population import Population
 
 _UNNAMED = "data-"  # and the beginning of the digest
-SELECTION = "selection"
-"""Where it stands among how data are to be opened how their files became records; nothing stands there for arrays."""
 
 
 class Marks(NamedTuple):

@@ -25,6 +25,8 @@ from dpmanifold.stats.requests import names_in, written
 
 PRIVATE = "private"
 """What is registered of labels that nobody may know."""
+SELECTION = "selection"
+"""Where, among how data are to be opened, it stands how files became their records; nothing stands there for arrays."""
 
 
 @dataclass(frozen=True)
