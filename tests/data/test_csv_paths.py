@@ -152,6 +152,7 @@ def test_the_comparison_would_notice_a_reader_that_takes_more(tmp_path, monkeypa
         b"id;x;y\r\nann;1;NA\r\nbob; -2.5;1e-3\r\n\r\n\r\n",
         b"id,x,y\nann,1,2",
         b'id,x,y\n"a, b",1,2\n"new\nline",3,4\n',
+        b"id,x,y\nann,1_000,abc\nbob,nan(1),true\nbob,,\xd9\xa3\n",
     ],
 )
 def test_usual_files_leave_no_doubt(tmp_path, monkeypatch, raw):
@@ -171,7 +172,7 @@ def test_the_careful_reader_goes_on_where_the_fast_one_stops(tmp_path, monkeypat
     """Rows before a doubt come by pyarrow, those after it line by line: none twice, none left out."""
     monkeypatch.setattr(csv_chunks, "_CHUNK", 64)
     rows = [f"p{i},{i}.5" for i in range(100)]
-    rows[60] = "p60,6_0"
+    rows[60] = '"p\r60",6_0'
     path = tmp_path / "a.csv"
     path.write_text("\n".join(["id,x", *rows]) + "\n")
     with path.open("rb") as stream:
@@ -180,7 +181,19 @@ def test_the_careful_reader_goes_on_where_the_fast_one_stops(tmp_path, monkeypat
     expected = [i + 0.5 for i in range(100)]
     expected[60] = 60.0
     np.testing.assert_array_equal(data.load_array(path, columns="x").ravel(), expected)
-    assert data.load_column(path, "id").tolist() == [f"p{i}" for i in range(100)]
+    assert data.load_column(path, "id").tolist() == [f"p{i}" if i != 60 else "p\r60" for i in range(100)]
+
+
+@pytest.mark.security
+@pytest.mark.parametrize("chunk", [10, 17, 40, 2**20])
+def test_a_mark_of_byte_order_is_part_of_an_entry_wherever_a_chunk_begins(tmp_path, monkeypatch, chunk):
+    """pyarrow drops it where it begins to read, which depends on what stands before it."""
+    monkeypatch.setattr(csv_chunks, "_CHUNK", chunk)
+    path = tmp_path / "a.csv"
+    path.write_text("id,x,y,note\n" + "\ufeffann,1,2,c\n" * 9, encoding="utf-8")
+    fast, careful = both(monkeypatch.context, path)
+    assert fast == careful
+    assert data.load_column(path, "id").tolist() == ["\ufeffann"] * 9
 
 
 @pytest.mark.security

@@ -1,13 +1,15 @@
-"""CSV and TSV: by pyarrow where it leaves no doubt, and line by line where it does.
+"""CSV and TSV: cut into entries by pyarrow where that leaves no doubt, and line by line where it does.
 
-Python's reader decides what a CSV file says; pyarrow is many times faster and does not agree with it everywhere. So a
-chunk of whole lines is looked at first, and whatever the two might read differently raises :class:`Doubt`: then the
-careful reader goes on, takes it or says what is wrong and in which line.
+Python's reader decides what the entries of a CSV file are; pyarrow is many times faster and does not agree with it
+everywhere. So a chunk of whole lines is looked at first, and whatever the two might cut differently raises
+:class:`Doubt`: then the careful reader goes on, takes it or says what is wrong and in which line. What entries mean is
+decided in one place: columns are text, and their numbers are read cell by cell; a chunk whose cells are plain numbers
+has them from pyarrow, which gives the same bits.
 """
 
 from __future__ import annotations
 
-import array
+import codecs
 import contextlib
 import csv
 import gzip
@@ -18,19 +20,18 @@ import pathlib
 import weakref
 import zlib
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import IO, NamedTuple, cast
+from typing import IO, Any, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from dpmanifold._cells import real_cell
 from dpmanifold._ids import MISSING_WORDS
 from dpmanifold.data._files import bad_file
-from dpmanifold.data.tables import StreamedTable, TableRows, text_entries
+from dpmanifold.data.tables import StreamedTable, TableRows, arrow_numbers, text_entries
 from dpmanifold.errors import Public
 from dpmanifold.linalg.native.library import limited, thread_limit
 
@@ -103,15 +104,10 @@ class CsvTable(StreamedTable):
         """Yield rows line by line, some of the first left out."""
         lines = itertools.islice(self._records(), skip, None)
         while block := list(itertools.islice(lines, _BLOCK)):
-            values = array.array("d")
-            for _, cells in block:
-                try:
-                    row = [float(cells[place]) for place in numbers]
-                except ValueError:
-                    row = [real_cell(cells[place]) for place in numbers]
-                values.extend(row)
-            entries = [text_entries(pa.array([cells[place].strip() for _, cells in block])) for place in beside]
-            yield TableRows(np.frombuffer(values, dtype=np.float64).reshape(len(block), len(numbers)), entries)
+            wanted = dict.fromkeys((*numbers, *beside))
+            yield _rows(
+                {place: pa.array([cells[place] for _, cells in block]) for place in wanted}, numbers, beside, len(block)
+            )
 
     def _records(self) -> Iterator[tuple[int, list[str]]]:
         """Yield the lines below the names; only at the end may lines be blank, or records would change places."""
@@ -193,6 +189,7 @@ def _looks_like_data(names: list[str]) -> bool:
     )
 
 
+_NUMBER = pa.float64()
 _CHUNK = 2**22
 # Chunks that are parsed, or wait for it, beyond those that threads work on: so that none of them waits.
 _AHEAD = 1
@@ -211,7 +208,7 @@ _NULLS = sorted(
 
 
 class Doubt(Exception):  # noqa: N818  no error: the careful reader takes over
-    """Something stands in a chunk that pyarrow may read differently, or not at all."""
+    """Something stands in a chunk that pyarrow may cut differently, or not at all."""
 
 
 class Chunk(NamedTuple):
@@ -242,28 +239,33 @@ def fast_rows(
     >>> rows.numbers.tolist(), rows.entries[0].to_pylist()
     ([[1.5], [nan]], ['ann', 'bob'])
     """
-    if set(beside) & set(numbers):
-        raise Doubt  # one column as both
-    text, number = pa.dictionary(pa.int32(), pa.string()), pa.float64()
-    kinds = {str(place): number for place in numbers} | {str(place): text for place in beside}
-    kinds = kinds or {"0": text}
+    text = dict.fromkeys(beside, pa.dictionary(pa.int32(), pa.string()))
     read = pa.csv.ReadOptions(
         use_threads=False, block_size=_CHUNK + 2 * _LONGEST_LINE, column_names=[str(place) for place in range(width)]
     )
-    convert = pa.csv.ConvertOptions(
-        column_types=kinds, include_columns=list(kinds), null_values=_NULLS, strings_can_be_null=False, check_utf8=False
-    )
 
-    def parsed(chunk: Chunk) -> TableRows:
+    def parsed(chunk: Chunk, kind: Any = _NUMBER) -> TableRows:
         parse = pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=chunk.quoted, ignore_empty_lines=False)
+        kinds = {
+            str(place): found for place, found in (dict.fromkeys(numbers, kind) | text or {0: pa.string()}).items()
+        }
+        convert = pa.csv.ConvertOptions(
+            column_types=kinds,
+            include_columns=list(kinds),
+            null_values=_NULLS,
+            strings_can_be_null=False,
+            check_utf8=False,
+        )
         lines = pa.py_buffer(chunk.data).slice(chunk.start, chunk.end - chunk.start)
         try:
             table = pa.csv.read_csv(pa.BufferReader(lines), read, parse, convert).combine_chunks()
         except pa.ArrowException:
+            if kind == _NUMBER:  # perhaps a cell that is none: then all are read as text
+                return parsed(chunk, pa.string())
             raise Doubt from None
         if all(map(_has_gap, table.columns)) and _has_blank_lines(chunk):
             raise Doubt
-        return _rows(table, numbers, beside)
+        return _rows({int(name): table.column(name).chunk(0) for name in kinds}, numbers, beside, len(table))
 
     return _side_by_side(parsed, _sound_chunks(stream, delimiter), limited(thread_limit()))
 
@@ -296,19 +298,12 @@ def _side_by_side(parsed: Callable[[Chunk], TableRows], chunks: Iterator[Chunk],
         raise Doubt
 
 
-def _rows(table: pa.Table, numbers: Sequence[int], beside: Sequence[int]) -> TableRows:
-    values = np.empty((len(table), len(numbers)))
-    nulls = 0
-    for place, column in enumerate(numbers):
-        found = table.column(str(column)).chunk(0)
-        nulls += found.null_count
-        values[:, place] = found.to_numpy(zero_copy_only=False)
-    # A sum is NaN where one of them is; words that mean it are null, so more of them are spellings such as nan(1).
-    with np.errstate(all="ignore"):
-        doubtful = bool(np.isnan(values.sum())) and int(np.isnan(values).sum()) != nulls
-    if doubtful:
-        raise Doubt
-    return TableRows(values, [text_entries(table.column(str(column)).chunk(0)) for column in beside])
+def _rows(columns: Mapping[int, Any], numbers: Sequence[int], beside: Sequence[int], rows: int) -> TableRows:
+    """Return rows of columns by their places, which are text or plain numbers."""
+    values = np.empty((rows, len(numbers)))
+    for i, place in enumerate(numbers):
+        values[:, i] = arrow_numbers(columns[place])[:, 0]
+    return TableRows(values, [text_entries(columns[place]) for place in beside])
 
 
 def _sound_chunks(stream: IO[bytes], delimiter: str) -> Iterator[Chunk]:
@@ -349,6 +344,8 @@ def _sound_chunks(stream: IO[bytes], delimiter: str) -> Iterator[Chunk]:
 def _is_sound(data: bytes, start: int, stop: int) -> bool:
     """Return whether whole lines are read alike by everybody: UTF-8, short, with newlines at their ends."""
     if not data.isascii():
+        if data.startswith(codecs.BOM_UTF8, start):  # pyarrow drops it wherever it begins to read
+            return False
         try:
             data[start:stop].decode("utf-8")
         except UnicodeDecodeError:
@@ -394,9 +391,10 @@ def _quotes_match(data: bytes, start: int, stop: int, delimiter: str) -> bool:
 
 def _has_gap(column: pa.ChunkedArray) -> bool:
     """Return whether an entry is missing, as all of a blank line are."""
-    if pa.types.is_dictionary(column.type):
-        return bool(pc.any(pc.equal(column.chunk(0).dictionary, "")).as_py())
-    return bool(column.null_count)
+    if column.type == _NUMBER:
+        return bool(column.null_count)
+    words = column.chunk(0).dictionary if pa.types.is_dictionary(column.type) else column
+    return bool(pc.any(pc.equal(words, "")).as_py())
 
 
 def _has_blank_lines(chunk: Chunk) -> bool:

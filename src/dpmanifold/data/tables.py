@@ -97,7 +97,11 @@ def arrow_numbers(column: Any, width: int = 1, kind: str = REAL) -> Array:
         plain = whole.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         return numbers_of(plain, kind)[:, None]
     if str(whole.type) in _TEXT:
-        whole = whole.cast(pa.string()).dictionary_encode()
+        whole = whole.cast(pa.string())
+        try:
+            return arrow_numbers(whole.cast(pa.float64()), width, kind)
+        except pa.ArrowInvalid:  # not all of it is numbers
+            whole = whole.dictionary_encode()
     return _by_words(whole, lambda words: numbers_of(words, kind))[:, None]
 
 
