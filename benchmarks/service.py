@@ -2,8 +2,8 @@
 
     python benchmarks/service.py [--releases 1000] [--requests 200] [--slot 0.6] [--postgresql URL]
 
-The real thing: `dpm serve` with its web process and its worker, records registered by the worker, clients with tokens
-over loopback, each in a thread with a connection of its own. Times are those of whole requests, p50 and p95 in
+The real thing: `dpm service run` with its web process and its worker, records registered by the worker, clients with
+tokens over loopback, each in a thread with a connection of its own. Times are those of whole requests, p50 and p95 in
 milliseconds:
 
 - list page: the first page of the web site, signed in; list: the same by the API
@@ -133,7 +133,7 @@ def serving(folder: pathlib.Path, asked: argparse.Namespace) -> Iterator[Place]:
     write_records(settings.root)
     with Service.create(settings) as service:
         tokens = furnished(service)
-        command = [sys.executable, "-m", "dpmanifold.cli", "serve", "--config", str(path)]
+        command = [sys.executable, "-m", "dpmanifold.cli", "service", "run", "--config", str(path)]
         with open(folder / "log", "wb") as log:
             process = subprocess.Popen(command, env={**os.environ, **environ}, stdout=log, stderr=log)
         try:

@@ -78,7 +78,7 @@ def test_units_are_a_column_a_key_or_a_file(run, kind):
     words = []
     if kind == "npz":
         np.savez("data.npz", tensors=X, person=person)
-        words = ["--key", "tensors"]
+        words = ["--array", "tensors"]
     else:
         write_csv("data.csv", X, people=40)
         words = COLUMNS
@@ -157,7 +157,7 @@ def test_images_to_class_means_in_one_command(run, tmp_path):
     rng = np.random.default_rng(0)
     np.savez("digits.npz", images=rng.integers(0, 256, (300, 12, 12), dtype=np.uint8), labels=np.arange(300) % 3)
     shown = run(
-        "class-means", "digits.npz", "--images", "--key", "images", "--labels", "labels", "--classes", "0..2", *EACH,
+        "class-means", "digits.npz", "--images", "--array", "images", "--labels", "labels", "--classes", "0..2", *EACH,
         *GAUSSIAN, "--refine", "--eta", "1e-3", "--out", "means",
     )  # fmt: skip
     assert "written 3 releases" in shown.stdout
@@ -169,7 +169,7 @@ def test_images_to_class_means_in_one_command(run, tmp_path):
         "class-means",
         "digits.npz",
         "--images",
-        "--key",
+        "--array",
         "images",
         "--labels",
         "labels",
@@ -180,7 +180,7 @@ def test_images_to_class_means_in_one_command(run, tmp_path):
     ]
     run(*again, "--classes", "0..2", code=2)  # the files exist
     run(*again, "--classes", "0,1", "--force", code=3)  # a label outside the public classes
-    run("descriptors", "digits.npz", "--key", "images", "--out", "d.npy", "--ball", "ball.json")
+    run("descriptors", "digits.npz", "--array", "images", "--out", "d.npy", "--ball", "ball.json")
     run("mean", "d.npy", "--space", "spd", *EACH, *GAUSSIAN, "--ball", "ball.json", "--out", "mean.json")
     np.save("labels.npy", np.arange(300) % 2)
     run("class-means", "d.npy", "--space", "spd", "--radius", "20", "--labels", "labels.npy", "--classes", "0,1", *EACH,

@@ -23,7 +23,7 @@ LEDGER = ["--ledger", "study.db", "--principal", "ada"]
 def study(invoke):
     """A ledger with the population cohort, cap GDP("1"), in the folder of the tests."""
     invoke("ledger", "create", "study.db", "--witness", "study.witness")
-    invoke("ledger", "population", "cohort", "--unit", "record", "--mu", "1", "--ledger", "study.db")
+    invoke("ledger", "population", "add", "cohort", "--unit", "record", "--mu", "1", "--ledger", "study.db")
     return invoke
 
 
@@ -32,7 +32,7 @@ def mean(mu, out, *rest):
 
 
 def standing(invoke):
-    found = json.loads(invoke("ledger", "populations", "--ledger", "study.db", "--json").stdout)
+    found = json.loads(invoke("ledger", "population", "list", "--ledger", "study.db", "--json").stdout)
     return found[0]
 
 
@@ -81,12 +81,12 @@ def test_what_does_not_fit_is_refused_with_4_and_binds_no_key(study):
 
 
 def test_ten_times_a_tenth_fills_the_cap(study):
-    study("ledger", "population", "other", "--unit", "record", "--epsilon", "0.3", "--ledger", "study.db")
+    study("ledger", "population", "add", "other", "--unit", "record", "--epsilon", "0.3", "--ledger", "study.db")
     words = [*BALL, "--epsilon", "0.1", *LEDGER, "--population", "other"]
     for number in range(3):
         study("mean", "a.npy", *words, "--out", f"{number}.json")
     study("mean", "a.npy", *words, "--out", "3.json", code=4)
-    both = json.loads(study("ledger", "populations", "--ledger", "study.db", "--json").stdout)
+    both = json.loads(study("ledger", "population", "list", "--ledger", "study.db", "--json").stdout)
     assert both[1]["unspent"] is None
 
 
@@ -109,13 +109,13 @@ def test_a_mistyped_ledger_is_no_new_one(study, folder):
     assert "studdy.db" in message
     assert "dpm ledger create" in message
     assert not list(folder.glob("studdy*"))
-    study("ledger", "history", code=2)  # --ledger is missing
+    study("ledger", "population", "history", code=2)  # --ledger is missing
 
 
 def test_a_ledger_is_not_made_twice(study):
     assert "study.db" in one_paragraph(study("ledger", "create", "study.db", code=2))
     assert "already" in one_paragraph(
-        study("ledger", "population", "cohort", "--unit", "record", "--mu", "2", "--ledger", "study.db", code=2)
+        study("ledger", "population", "add", "cohort", "--unit", "record", "--mu", "2", "--ledger", "study.db", code=2)
     )
 
 
@@ -127,20 +127,14 @@ def test_the_environment_names_ledger_and_population(study, monkeypatch):
     study("ball", "a.npy", "--public", "--space", "spd", "--out", "ball.json")  # costs nothing, and pays nothing
 
 
-def test_key_is_the_array_of_an_npz_where_there_is_no_ledger(study):
+def test_a_key_is_a_releases_and_an_array_a_files(study):
     np.savez("both.npz", first=tensors(seed=0), second=tensors(seed=1))
     words = ["both.npz", *BALL, "--mu", "0.3"]
-    study("mean", *words, "--key", "first", "--out", "1.json")
-    study("mean", *words, "--array", "first", "--out", "2.json")
-    assert (
-        "give --ledger as well"
-        in study("mean", *words, "--array", "first", "--key", "k", "--out", "3.json", code=2).stderr
-    )
-    assert "--array is needed" in study("mean", *words, "--out", "3.json", code=2).stderr
-    study("check", "both.npz", "--key", "first", "--space", "spd")
-    study("mean", *words, "--array", "first", "--out", "4.json", "--key", "k", *LEDGER)
-    assert "--array is needed" in study("mean", *words, "--out", "5.json", "--key", "first", *LEDGER, code=2).stderr
-    assert dpm.load("4.json").receipt is not None
+    assert "give --ledger as well" in study("mean", *words, "--key", "first", "--out", "1.json", code=2).stderr
+    assert "--array is needed" in study("mean", *words, "--out", "2.json", code=2).stderr
+    study("mean", *words, "--array", "first", "--out", "3.json", "--key", "k", *LEDGER)
+    assert "--array is needed" in study("mean", *words, "--out", "4.json", "--key", "first", *LEDGER, code=2).stderr
+    assert dpm.load("3.json").receipt is not None
 
 
 def test_every_private_command_pays(study):
@@ -177,46 +171,48 @@ def test_every_private_command_pays(study):
             assert "what was drawn then, bit for bit" in study("verify", f"{name}.json", "--ledger", where).stdout
         said = study("verify", "means/mean-0.json", "--ledger", where).stdout
         assert ("NOT shown: that it is what was drawn" in said) == (where == "study.jsonl")
-    page = json.loads(study("ledger", "history", "--ledger", "study.db", "--json").stdout)
+    page = json.loads(study("ledger", "population", "history", "--ledger", "study.db", "--json").stdout)
     assert [line["key"] for line in page["releases"]] == [*commands, "means"]
     assert {line["state"] for line in page["releases"]} == {"released"}
 
 
 def test_grants_are_kept(study):
-    assert "anybody may spend" in study("ledger", "grants", "--ledger", "study.db").stdout
-    study("ledger", "grant", "ben", "--mu", "0.2", "--reason", "thesis", *LEDGER)
+    assert "anybody may spend" in study("ledger", "population", "grants", "--ledger", "study.db").stdout
+    study("ledger", "population", "grant", "ben", "--mu", "0.2", "--reason", "thesis", *LEDGER)
     study(*mean("0.1", "mean.json"), code=4)  # ada has none
     study("mean", "a.npy", *BALL, "--mu", "0.2", "--out", "mean.json", "--ledger", "study.db", "--principal", "ben")
-    found = json.loads(study("ledger", "grants", "--ledger", "study.db", "--json").stdout)
+    found = json.loads(study("ledger", "population", "grants", "--ledger", "study.db", "--json").stdout)
     granted = dpm.GDP("0.2").to_dict()
     assert found == [{"principal": "ben", "granted": granted, "spent": granted, "remaining": None}]
 
 
 def test_a_cap_is_raised_with_a_reason(study):
-    study("ledger", "cap", "--mu", "2", *LEDGER, code=2)  # without one
-    study("ledger", "cap", "--mu", "2", "--reason", "second consent", *LEDGER)
-    assert "second consent" in study("ledger", "history", "--ledger", "study.db").stdout
-    study("ledger", "cap", "--mu", "1", "--reason", "less", *LEDGER, code=2)
+    study("ledger", "population", "cap", "--mu", "2", *LEDGER, code=2)  # without one
+    study("ledger", "population", "cap", "--mu", "2", "--reason", "second consent", *LEDGER)
+    assert "second consent" in study("ledger", "population", "history", "--ledger", "study.db").stdout
+    study("ledger", "population", "cap", "--mu", "1", "--reason", "less", *LEDGER, code=2)
     assert standing(study)["cap"] == dpm.GDP("2").to_dict()
 
 
 def test_registered_data_are_known_by_name(study):
-    study("ledger", "register", "dti", "a.npy", *BALL, *LEDGER)
-    found = json.loads(study("ledger", "datasets", "--ledger", "study.db", "--json").stdout)
+    study("ledger", "dataset", "add", "dti", "a.npy", *BALL, *LEDGER)
+    found = json.loads(study("ledger", "dataset", "list", "--ledger", "study.db", "--json").stdout)
     assert [(one["name"], one["n"]) for one in found] == [("dti", 200)]
     study(*mean("0.3", "mean.json"))
-    page = json.loads(study("ledger", "history", "--ledger", "study.db", "--json").stdout)
+    page = json.loads(study("ledger", "population", "history", "--ledger", "study.db", "--json").stdout)
     assert page["releases"][0]["data"] == [found[0]["id"]]
 
 
 def test_the_picture_of_what_used_it_up(study):
     study(*mean("0.3", "mean.json"))
-    study("ledger", "history", "--ledger", "study.db", "--picture", "history.png")
+    study("ledger", "population", "history", "--ledger", "study.db", "--picture", "history.png")
     assert pathlib.Path("history.png").read_bytes().startswith(b"\x89PNG")
-    study("ledger", "history", "--ledger", "study.db", "--picture", "history.png", code=2)  # exists
-    study("ledger", "history", "--ledger", "study.db", "--picture", "study.db", "--force", code=2)
+    study("ledger", "population", "history", "--ledger", "study.db", "--picture", "history.png", code=2)  # exists
+    study("ledger", "population", "history", "--ledger", "study.db", "--picture", "study.db", "--force", code=2)
     rest = json.loads(
-        study("ledger", "history", "--ledger", "study.db", "--after", "2", "--limit", "1", "--json").stdout
+        study(
+            "ledger", "population", "history", "--ledger", "study.db", "--after", "2", "--limit", "1", "--json"
+        ).stdout
     )
     assert [entry["seq"] for entry in rest["entries"]] == [3]
     assert rest["next"] == 3
@@ -229,7 +225,7 @@ def test_a_restored_backup_is_refused_and_reconciled(study, folder):
         if part.is_file():
             part.unlink()
     pathlib.Path("study.db").write_bytes(before)
-    message = one_paragraph(study("ledger", "populations", "--ledger", "study.db", code=4))
+    message = one_paragraph(study("ledger", "population", "list", "--ledger", "study.db", code=4))
     assert "witness" in message
     study(*mean("0.9", "other.json"), code=4)
     study("ledger", "reconcile", "--reason", "restored", "--ledger", "study.db")
@@ -277,7 +273,7 @@ def test_an_edited_entry_is_named(study):
 
 
 def test_a_registered_data_set_is_opened_after_the_spend(study):
-    study("ledger", "register", "dti", "a.npy", *BALL, *LEDGER)
+    study("ledger", "dataset", "add", "dti", "a.npy", *BALL, *LEDGER)
     study(*mean("0.3", "late.json", "--dataset", "dti", "--key", "k"))
     study(*mean("0.3", "raw.json", "--key", "k"))  # the same request
     assert pathlib.Path("late.json").read_bytes() == pathlib.Path("raw.json").read_bytes()
@@ -287,7 +283,7 @@ def test_a_registered_data_set_is_opened_after_the_spend(study):
 
 
 def test_data_that_changed_lose_the_release_without_a_reason(study):
-    study("ledger", "register", "dti", "a.npy", *BALL, *LEDGER)
+    study("ledger", "dataset", "add", "dti", "a.npy", *BALL, *LEDGER)
     np.save("a.npy", tensors(seed=3))
     message = one_paragraph(study(*mean("0.3", "mean.json", "--dataset", "dti", "--key", "k"), code=1))
     assert "lost" in message
@@ -295,9 +291,9 @@ def test_data_that_changed_lose_the_release_without_a_reason(study):
     assert study("ledger", "status", "k", *LEDGER).stdout.startswith("k of ada: lost.")
     assert standing(study)["spent"] == dpm.GDP("0.3").to_dict()
     assert not pathlib.Path("mean.json").exists()
-    assert "LOST: mean of dti@1" in study("ledger", "history", "--ledger", "study.db").stdout
-    study("ledger", "register", "dti", "a.npy", *BALL, *LEDGER)
-    found = json.loads(study("ledger", "datasets", "--ledger", "study.db", "--json").stdout)
+    assert "LOST: mean of dti@1" in study("ledger", "population", "history", "--ledger", "study.db").stdout
+    study("ledger", "dataset", "add", "dti", "a.npy", *BALL, *LEDGER)
+    found = json.loads(study("ledger", "dataset", "list", "--ledger", "study.db", "--json").stdout)
     assert [one["id"] for one in found] == ["dti@1", "dti@2"]
 
 
@@ -313,7 +309,7 @@ def test_data_that_changed_lose_the_release_without_a_reason(study):
     ],
 )
 def test_words_that_cannot_be_about_the_data_set_cost_nothing(study, changes, reason):
-    study("ledger", "register", "dti", "a.npy", *BALL, *LEDGER)
+    study("ledger", "dataset", "add", "dti", "a.npy", *BALL, *LEDGER)
     words = mean("0.3", "mean.json", "--dataset", "dti", "--invalid", "raise")
     for option, value in changes.items():
         words[words.index(option) + 1] = value
@@ -323,15 +319,15 @@ def test_words_that_cannot_be_about_the_data_set_cost_nothing(study, changes, re
 
 def test_groups_and_classes_may_be_registered(study):
     for name in ("a", "b"):
-        study("ledger", "register", name, f"{name}.npy", *BALL, *LEDGER)
+        study("ledger", "dataset", "add", name, f"{name}.npy", *BALL, *LEDGER)
     words = ["two-sample-test", "a.npy", "b.npy", *BALL, "--mu", "0.3", "--out", "test.json", *LEDGER, "--dataset", "a"]
     assert "go together" in one_paragraph(study(*words, code=2))
     study(*words, "--other-dataset", "b")
     np.savez("c.npz", X=tensors(), y=np.arange(200) % 2)
     by_class = ["c.npz", "--array", "X", "--labels", "y", "--classes", "0,1", *BALL, *LEDGER]
-    study("ledger", "register", "c", *by_class)
+    study("ledger", "dataset", "add", "c", *by_class)
     study("class-means", *by_class, "--mu", "0.1", "--out", "means", "--dataset", "c")
-    page = json.loads(study("ledger", "history", "--ledger", "study.db", "--json").stdout)
+    page = json.loads(study("ledger", "population", "history", "--ledger", "study.db", "--json").stdout)
     assert [line["data"] for line in page["releases"]] == [["a@1", "b@1"], ["c@1"]]
     assert "--ledger" in one_paragraph(
         study("mean", "a.npy", *BALL, "--mu", "1", "--out", "m.json", "--dataset", "a", code=2)
@@ -361,7 +357,7 @@ def test_a_key_without_a_ledger_is_not_dropped(study):
 
 
 def test_bad_records_are_registered_to_count_as_the_center(study):
-    study("ledger", "register", "dti", "a.npy", *BALL, *LEDGER, "--invalid", "center")
+    study("ledger", "dataset", "add", "dti", "a.npy", *BALL, *LEDGER, "--invalid", "center")
     words = mean("0.3", "mean.json", "--dataset", "dti")
     assert "--invalid must be center" in one_paragraph(study(*words, "--invalid", "raise", code=2))
     study(*words)  # nothing said: as registered
@@ -435,7 +431,7 @@ def test_an_edited_entry_of_an_export_proves_nothing(study, kind, old, new):
 
 def test_why_a_release_is_lost_is_for_whoever_asks_for_notices(study, monkeypatch):
     monkeypatch.setattr("dpmanifold.cli.command.on_a_terminal", lambda: True)
-    study("ledger", "register", "dti", "a.npy", *BALL, *LEDGER)
+    study("ledger", "dataset", "add", "dti", "a.npy", *BALL, *LEDGER)
     study(*mean("0.1", "mean.json", "--dataset", "dti"))  # how many are clipped is not told either
     np.save("a.npy", tensors(seed=3))
     one_paragraph(study(*mean("0.1", "lost.json", "--dataset", "dti"), code=1))
@@ -446,13 +442,13 @@ def test_why_a_release_is_lost_is_for_whoever_asks_for_notices(study, monkeypatc
 
 
 def test_registering_says_what_each_record_asserts(study):
-    assert "assert" not in study("ledger", "register", "dti", "a.npy", *BALL, *LEDGER).stdout
-    study("ledger", "population", "people", "--unit", "participant", "--mu", "1", "--ledger", "study.db")
-    said = study("ledger", "register", "dti", "a.npy", *BALL, *LEDGER, "--population", "people").stdout
+    assert "assert" not in study("ledger", "dataset", "add", "dti", "a.npy", *BALL, *LEDGER).stdout
+    study("ledger", "population", "add", "people", "--unit", "participant", "--mu", "1", "--ledger", "study.db")
+    said = study("ledger", "dataset", "add", "dti", "a.npy", *BALL, *LEDGER, "--population", "people").stdout
     assert "Each record counts as one participant: by this you assert that nobody has two." in said
     np.savez("d.npz", X=tensors(), person=np.arange(200) // 2)
     by_id = ["d.npz", "--array", "X", *["person" if word == "each-record" else word for word in BALL]]
-    assert "assert" not in study("ledger", "register", "ids", *by_id, *LEDGER, "--population", "people").stdout
+    assert "assert" not in study("ledger", "dataset", "add", "ids", *by_id, *LEDGER, "--population", "people").stdout
     assert json.loads(
-        study("ledger", "register", "dti", "a.npy", *BALL, *LEDGER, "--population", "cohort", "--json").stdout
+        study("ledger", "dataset", "add", "dti", "a.npy", *BALL, *LEDGER, "--population", "cohort", "--json").stdout
     )

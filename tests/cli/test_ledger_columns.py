@@ -24,7 +24,7 @@ def study(invoke):
     np.savetxt("mixed.csv", np.column_stack([who, np.arange(60) % 2, X]), header="who,group,u,v", **whole)
     np.save("ages.npy", np.loadtxt("ages.csv", delimiter=",", skiprows=1)[:, 1])
     invoke("ledger", "create", "study.db", "--witness", "study.witness")
-    invoke("ledger", "population", "cohort", "--unit", "participant", "--mu", "1", "--ledger", "study.db")
+    invoke("ledger", "population", "add", "cohort", "--unit", "participant", "--mu", "1", "--ledger", "study.db")
 
     def call(*words, code=0):
         told = invoke(*words, code=code)
@@ -37,11 +37,11 @@ def study(invoke):
 
 
 def spent(invoke):
-    return json.loads(invoke("ledger", "populations", "--ledger", "study.db", "--json").stdout)[0]["spent"]
+    return json.loads(invoke("ledger", "population", "list", "--ledger", "study.db", "--json").stdout)[0]["spent"]
 
 
 def register(name, file, *rest):
-    return ["ledger", "register", name, file, *HOW, *rest]
+    return ["ledger", "dataset", "add", name, file, *HOW, *rest]
 
 
 def asked(command, file, name, *rest):

@@ -24,7 +24,7 @@ from remote.fake_service import SPACE, TOKEN, FakeService, serving
 
 pytestmark = pytest.mark.security
 
-MEAN = ["mean", "cohort/dti", "--mu", "0.7"]
+MEAN = ["submit", "mean", "cohort/dti", "--mu", "0.7"]
 
 
 @pytest.fixture
@@ -82,25 +82,25 @@ def test_a_mean_with_all_its_files(remote, service):
 
 @pytest.mark.parametrize("name", [query.name for query in QUERIES.own() if query.name != "class-means"])
 def test_every_statistic_has_its_command(remote, service, name):
-    done = remote(name, "cohort/dti", "--mu", "2", "--out", "out.json", "--json")
+    done = remote("submit", name, "cohort/dti", "--mu", "2", "--out", "out.json", "--json")
     assert json.loads(done.stdout) == json.loads(pathlib.Path("out.json").read_text()) == stored(service)
     assert service.row("r0")["asked"][1]["options"] == {}  # what is left out means what the library means
 
 
 def test_means_go_into_a_folder(remote, service):
-    done = remote("class-means", "cohort/dti", "--mu", "2", "--out", "all", "--refine")
+    done = remote("submit", "class-means", "cohort/dti", "--mu", "2", "--out", "all", "--refine")
     for name, record in stored(service)["classes"]:
         assert json.loads(pathlib.Path(f"all/mean-{name}.json").read_text()) == record
     assert "class a: 350 records" in done.output
-    remote("class-means", "cohort/dti", "--mu", "2", "--out", "all", code=2)  # they are there
+    remote("submit", "class-means", "cohort/dti", "--mu", "2", "--out", "all", code=2)  # they are there
     assert len(service.payments) == 1
-    remote("class-means", "cohort/dti", "--mu", "2", "--out", "all", "--force")
+    remote("submit", "class-means", "cohort/dti", "--mu", "2", "--out", "all", "--force")
     remote("fetch", "r0", "--out", "again")
     assert json.loads(pathlib.Path("again/mean-a.json").read_text())["n"] == 350
 
 
 def test_a_statistic_by_name(remote):
-    remote("statistic", "variance", "cohort/dti", "--mu", "2", "--out", "out.json")
+    remote("submit", "statistic", "variance", "cohort/dti", "--mu", "2", "--out", "out.json")
     assert dpm.load("out.json").statistic == "variance"
 
 
@@ -116,14 +116,14 @@ def _declared(of, command):
 
 def test_options_have_the_names_of_the_local_commands():
     local = {command.name: command.callback for command in main_app.registered_commands}
-    for command in commands.app.registered_commands:
+    for command in commands.submit.registered_commands:
         if command.name not in QUERIES:
             continue
         here, there = (inspect.signature(one).parameters for one in (command.callback, local[command.name]))
         new = set(here) - set(there)
         assert new <= {"dataset", "url", "no_wait", "timeout", "ball", "coordinates"}
         told = set(QUERIES.get(command.name).defaults)
-        declared = [_declared(one, command.name) for one in (commands.app, main_app)]
+        declared = [_declared(one, command.name) for one in (commands.submit, main_app)]
         assert told <= set(here), command.name
         for option in told - {"noise_shape", "about"}:
             assert declared[0][option] == declared[1][option]
@@ -132,20 +132,20 @@ def test_options_have_the_names_of_the_local_commands():
 
 
 def test_options_are_sent(remote, service):
-    remote("region", "cohort/dti", "--mu", "2", "--out", "a.json", "--level", "0.9", "--estimand", "tangent")
+    remote("submit", "region", "cohort/dti", "--mu", "2", "--out", "a.json", "--level", "0.9", "--estimand", "tangent")
     assert service.row("r0")["asked"][1]["options"] == {"level": 0.9, "estimand": "tangent"}
     remote(*MEAN, "--shrinkage", "none", "--out", "b.json")
     assert service.row("r1")["asked"][1]["options"] == {"shrinkage": None}
-    remote("variance", "cohort/dti", "--mu", "2", "--about", "r1", "--out", "c.json")
+    remote("submit", "variance", "cohort/dti", "--mu", "2", "--about", "r1", "--out", "c.json")
     assert service.row("r2")["asked"][1]["options"] == {"about": "r1"}
-    remote("pga", "cohort/dti", "--epsilon", "2", "--delta", "1e-6", "--count", "2", "--out", "d.json")
+    remote("submit", "pga", "cohort/dti", "--epsilon", "2", "--delta", "1e-6", "--count", "2", "--out", "d.json")
     assert service.row("r3")["asked"][1]["privacy"] == {"kind": "ApproxDP", "epsilon": 2.0, "delta": "1e-6"}
 
 
 def test_balls_are_said_in_every_way(remote, service):
     remote(*MEAN, "--radius", "1.5", "--center", "1.1", "--source", "mine", "--out", "a.json")
     assert dpm.load("a.json").ball == dpm.Ball(SPACE, 1.1 * np.eye(2), 1.5, "mine")
-    remote("ball", "cohort/dti", "--mu", "3", "--out", "ball.json")
+    remote("submit", "ball", "cohort/dti", "--mu", "3", "--out", "ball.json")
     small = dpm.load("ball.json").value
     remote(*MEAN, "--ball", "r1", "--out", "b.json")
     remote(*MEAN, "--ball", "ball.json", "--out", "c.json")
@@ -178,17 +178,17 @@ def test_a_key_gives_the_same_again(remote, service):
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (["mean", "cohort/dti", "--mu", "9.5", "--out", "m.json"], 4, "more than what is left"),
-        (["mean", "cohort/dti", "--out", "m.json"], 2, "give one promise"),
+        (["submit", "mean", "cohort/dti", "--mu", "9.5", "--out", "m.json"], 4, "more than what is left"),
+        (["submit", "mean", "cohort/dti", "--out", "m.json"], 2, "give one promise"),
         (MEAN, 2, "--out is missing"),
         ([*MEAN, "--out", "none/m.json"], 2, "does not exist"),
         ([*MEAN, "--no-wait", "--picture", "m.png"], 2, "go with --out"),
         ([*MEAN, "--out", "m.json", "--mechanism", "none"], 2, "--mechanism must be"),
         ([*MEAN, "--out", "m.json", "--links", "1-2", "--picture", "m.png"], 2, "--links means nothing"),
         ([*MEAN, "--out", "m.json", "--shrinkage", "much"], 2, "--shrinkage must be"),
-        (["mean", "dti", "--mu", "1", "--out", "m.json"], 2, "population/name"),
+        (["submit", "mean", "dti", "--mu", "1", "--out", "m.json"], 2, "population/name"),
         (["fetch", "none", "--out", "m.json"], 2, "nothing here"),
-        (["statistic", "nothing", "cohort/dti", "--mu", "1", "--out", "m.json"], 2, "nothing"),
+        (["submit", "statistic", "nothing", "cohort/dti", "--mu", "1", "--out", "m.json"], 2, "nothing"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

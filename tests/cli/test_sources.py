@@ -58,7 +58,7 @@ def stored(folder):
 
 WAYS = {
     "npy": ["a.npy"],
-    "npz": ["all.npz", "--key", "X"],
+    "npz": ["all.npz", "--array", "X"],
     "csv": ["all.csv", *COLUMNS],
     "parquet": ["all.parquet", *COLUMNS],
     "folder of parquet": ["parquet", *COLUMNS],
@@ -129,7 +129,7 @@ def test_every_command_takes_a_folder(stored, invoke, command):
     words = [*WHERE, "--units", "person", "--seed", "7", "--out"]
     leading = own[:1] if name == "statistic" else []
     rest = own[1:] if name == "statistic" else own
-    invoke(name, *leading, "all.npz", "--key", "X", *words, "one.json", *rest)
+    invoke(name, *leading, "all.npz", "--array", "X", *words, "one.json", *rest)
     invoke(name, *leading, "parquet", *COLUMNS, *words, "many.json", *rest, "--force")
     assert released("one.json") == released("many.json")
 
@@ -164,7 +164,7 @@ def test_public_balls_take_folders(stored, invoke):
 
 def test_what_is_revealed_of_a_folder_is_what_is_revealed_of_a_file(stored, invoke):
     words = [*WHERE, "--units", "person", "--seed", "7", "--reveal", "--out"]
-    invoke("mean", "all.npz", "--key", "X", *words, "one.json")
+    invoke("mean", "all.npz", "--array", "X", *words, "one.json")
     invoke("mean", "parquet", *COLUMNS, *words, "many.json")
     assert released("one.json") == released("many.json")
     assert released("one.json")["details"]["revealed_error"] > 0

@@ -271,14 +271,16 @@ def test_groups_that_do_not_belong_together_are_found_out(kind):
     assert (kind == "refined") == bool(found.means[0].release.steps)
     a, b, c = found.released
     for wrong in (
-        {"a": a, "b": b, "c": replace(b)},
-        {"a": a, "b": b, "c": replace(c, n=c.n + 1)},
-        {"a": a, "b": b, "c": replace(c, privacy=dpm.GDP(2.0))},
-        {"a": a, "b": b, "c": replace(c, scale=c.scale / 2)},
-        {"a": a, "b": b, "c": replace(c, unit="person")},
-        {"a": a, "b": b, "c": replace(c, adjacency="others")},
-        {"a": a, "b": b, "c": replace(c, private=False)},
-        *([{"a": a, "b": b}] if kind == "refined" else []),
+        {0: a, 1: b, 2: replace(b)},
+        {0: a, 1: b, 2: replace(c, n=c.n + 1)},
+        {0: a, 1: b, 2: replace(c, privacy=dpm.GDP(2.0))},
+        {0: a, 1: b, 2: replace(c, scale=c.scale / 2)},
+        {0: a, 1: b, 2: replace(c, unit="person")},
+        {0: a, 1: b, 2: replace(c, adjacency="others")},
+        {0: a, 1: b, 2: replace(c, private=False)},
+        {0: a, 1: b},
+        {1: a, 0: b, 2: c},
+        {0: a, 1: b, "c": c},
     ):
         assert not dpm.verify(dpm.KSampleTest(wrong)).ok, wrong
     if kind == "refined":

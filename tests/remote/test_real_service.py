@@ -187,7 +187,7 @@ def test_the_command_line(office, tmp_path, monkeypatch):
     assert "cohort/dti" in call("datasets")
     assert "It costs" in call("plan", "mean", "cohort/dti", "--mu", "0.3")
     assert "more like it" in call("plan", "region", "cohort/dti", "--mu", "0.3")
-    call("mean", "cohort/dti", "--mu", "0.3", "--out", "mean.json", "--picture", "mean.png", "--quiet")
+    call("submit", "mean", "cohort/dti", "--mu", "0.3", "--out", "mean.json", "--picture", "mean.png", "--quiet")
     handle = json.loads(call("releases", "--json", "--limit", "1"))[0]
     assert json.loads((tmp_path / "mean.json").read_text()) == json.loads(office.ada.result(handle["id"]))
     call("fetch", handle["id"], "--out", "again.json")

@@ -303,7 +303,7 @@ def test_the_command_refuses_them(tmp_path, monkeypatch, damage):
     units = PERSON if isinstance(units_of(paths), str) else "each-record"
     words = ["mean", "data", "--space", "spd", "--units", units, "--center", "1", "--radius", "1.5", "--mu", "1"]
     columns = [] if units == "each-record" else ["--columns", ",".join(COLUMNS)]
-    key = ["--key", "X"] if paths[0].suffix == ".npz" else []
+    key = ["--array", "X"] if paths[0].suffix == ".npz" else []
     for path in (tmp_path / "data").iterdir():
         if path not in paths:
             path.unlink()

@@ -47,7 +47,7 @@ def test_a_demonstration_that_is_there_goes_on(demo, tmp_path):
 @contextlib.contextmanager
 def serving(config, *more):
     """Run both processes, and give the one above them once the service answers."""
-    command = [sys.executable, "-m", "dpmanifold.cli", "serve", "--config", str(config), *more]
+    command = [sys.executable, "-m", "dpmanifold.cli", "service", "run", "--config", str(config), *more]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             line = process.stdout.readline()

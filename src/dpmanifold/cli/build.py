@@ -49,11 +49,20 @@ def option_parameter(option: Option, afar: bool = False, planned: bool = False) 
         declared += f"/--no-{option.name.replace('_', '-')}"
     words = option.help + (_AFAR if afar else _HERE).get(option.kind, "")
     taken = str if afar and option.kind == "release" else _TYPES[option.kind]
-    return parameter(
-        option.name,
-        Annotated[taken | None if default is None else taken, typer.Option(declared, help=words)],
-        default,
-    )
+    panel = options.ADVANCED if option.advanced else None
+    said = typer.Option(declared, help=words, rich_help_panel=panel, **_listed(option))
+    return parameter(option.name, Annotated[taken | None if default is None else taken, said], default)
+
+
+def _listed(option: Option) -> dict[str, Any]:
+    """Return how the values of a choice are shown in help, and completed."""
+    if option.kind != "choice":
+        return {}
+
+    def values() -> list[str]:
+        return [_NONE if value is None else str(value) for value in option.values if value != option.default or value]
+
+    return {"metavar": "NAME" if callable(option.choices) else "|".join(values()), "autocompletion": values}
 
 
 def option_value(option: Option, word: Any, afar: bool = False) -> Any:
@@ -200,7 +209,10 @@ _PAIR = (
     ),
     parameter(
         "other_array",
-        Annotated[str | None, typer.Option("--other-array", "--other-key", help="Array inside the second .npz file.")],
+        Annotated[
+            str | None,
+            typer.Option("--other-array", help="Array inside the second .npz file.", rich_help_panel=options.ADVANCED),
+        ],
         None,
     ),
     parameter(

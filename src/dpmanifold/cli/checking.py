@@ -46,7 +46,7 @@ _OF_RELEASES = (
 @shared_options(*_OF_RELEASES)
 def check(
     words: dict[str, Any],
-    array: options.ArrayOrKey = None,
+    array: options.Array = None,
     space: Annotated[str | None, typer.Option(help="As in dpm mean: also check that records are its points.")] = None,
     units: Annotated[str | None, typer.Option(help="As in dpm mean: also check and count the ids.")] = None,
     labels: Annotated[

@@ -17,7 +17,7 @@ from dpmanifold.cli.arguments import promise_of
 from dpmanifold.cli.failures import guarded
 from dpmanifold.cli.options import at_work
 from dpmanifold.cli.outputs import Folder, Outputs, Views
-from dpmanifold.cli.payer import NOBODY, Payer, paying, refuse_simulations, with_array
+from dpmanifold.cli.payer import NOBODY, Payer, paying, refuse_contradictions
 from dpmanifold.cli.speech import complain
 from dpmanifold.data.selection import WORDS, Selection
 from dpmanifold.data.specifications import classes_of
@@ -233,12 +233,16 @@ def dressed(
 ) -> Callable[..., None]:
     """Return a function as a guarded command with the parameters that typer is to read."""
     run = guarded(function)
-    parameters = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in parameters]
+    parameters = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in sorted(parameters, key=_is_advanced)]
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {one.name: one.annotation for one in parameters}
     run.__name__, run.__doc__ = name, words
     del run.__wrapped__  # type: ignore[attr-defined]
     return run
+
+
+def _is_advanced(one: inspect.Parameter) -> bool:
+    return any(getattr(about, "rich_help_panel", None) == options.ADVANCED for about in one.annotation.__metadata__)
 
 
 Words = dict[str, Any]
@@ -299,7 +303,6 @@ def private_command(
     """
 
     def run(said: Words) -> None:
-        said = with_array(said)
         mechanism, named = said.get("mechanism", "auto"), {view: said.get(view) for view in ("npy", "picture", "html")}
         outputs = (Folder if by_class else Outputs)(
             said["out"], **named, force=said["force"], views=Views(said["coordinates"], said.get("links"))
@@ -309,7 +312,7 @@ def private_command(
             return
         refuse_mechanism(mechanism)
         beside.refuse(said, outputs)
-        refuse_simulations(said)
+        refuse_contradictions(said)
         curator = teller(said["notice"], said["quiet"], said["dataset"] is not None)
         with paying(said) as payer, at_work(said):
             asked = Asked(beside.question({**said, "path": beside.first(said)}, curator, payer), said, curator, payer)

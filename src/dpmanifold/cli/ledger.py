@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 app = typer.Typer(
     help="Keep account of what is spent, for years: populations with caps, who may spend, and what was spent on what."
     "\n\n"
-    "Start with dpm ledger create and dpm ledger population; then give --ledger to the private commands. "
+    "Start with dpm ledger create and dpm ledger population add; then give --ledger to the private commands. "
     "docs/how-to/data-steward.md goes through a year of it. Exit codes are those of dpm; 4 is also for a ledger that "
     "does not hold.",
     no_args_is_help=True,
@@ -96,7 +96,7 @@ def create(
 
 
 @guarded
-def population(
+def add_population(
     name: Annotated[str, typer.Argument(help="Its name, for good: letters and digits, - _ and . between them.")],
     unit: Annotated[str, typer.Option(help="Who is protected: participant, patient, household.")],
     epsilon: options.Epsilon = None,
@@ -112,13 +112,14 @@ def population(
     with opened(ledger, principal) as book:
         if name in {one.name for one in book.populations()}:
             raise InvalidArgumentError(
-                f"{name} is a population already. dpm ledger cap raises its cap; another population takes another name."
+                f"{name} is a population already. dpm ledger population cap raises its cap; another population takes "
+                "another name."
             )
         _say_populations([book.population(name, cap, unit)], as_json)
 
 
 @guarded
-def cap(
+def raise_cap(
     reason: _Reason,
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
@@ -169,7 +170,7 @@ _OF_RELEASES = (
 
 
 @shared_options(*_OF_RELEASES, leading=("name",))
-def register(
+def add_dataset(
     words: dict[str, Any],
     name: Annotated[
         str, typer.Argument(help="Its name in the ledger, as of a population. A changed file becomes its next version.")
@@ -216,7 +217,7 @@ def register(
 
 
 @guarded
-def populations(ledger: _Ledger = None, as_json: options.Json = False) -> None:
+def list_populations(ledger: _Ledger = None, as_json: options.Json = False) -> None:
     """List the populations: cap, spent, left."""
     with opened(ledger, READER) as book:
         _say_populations(book.populations(), as_json)
@@ -234,7 +235,7 @@ def _say_populations(found: Sequence[Population], as_json: bool) -> None:
 
 
 @guarded
-def grants(ledger: _Ledger = None, population: _Population = None, as_json: options.Json = False) -> None:
+def list_grants(ledger: _Ledger = None, population: _Population = None, as_json: options.Json = False) -> None:
     """List who may spend how much of a population's cap, and what each has left."""
     with opened(ledger, READER) as book:
         _say_grants(population_of(book, population), as_json)
@@ -255,7 +256,7 @@ def _say_grants(whose: Population, as_json: bool) -> None:
 
 
 @guarded
-def datasets(ledger: _Ledger = None, population: _Population = None, as_json: options.Json = False) -> None:
+def list_datasets(ledger: _Ledger = None, population: _Population = None, as_json: options.Json = False) -> None:
     """List the data sets of a population, with all their versions."""
     with opened(ledger, READER) as book:
         _say_datasets(population_of(book, population).datasets(), as_json)
@@ -265,7 +266,7 @@ def _say_datasets(found: Sequence[DataSet], as_json: bool) -> None:
     names = ("id", "name", "version", "n", "unit", "space")
     records = [{name: getattr(one, name) for name in names} for one in found]
     rows = [(one.id, f"{one.n:,} {one.unit}s", one.space) for one in found]
-    say_rows(records, as_json, ("data set", "units", "space"), rows, "There is no data set: dpm ledger register.")
+    say_rows(records, as_json, ("data set", "units", "space"), rows, "There is no data set: dpm ledger dataset add.")
 
 
 @guarded
@@ -402,20 +403,29 @@ def verify_export(
 
 
 _SET_UP, _INSPECT, _AUDIT = "Set up", "Inspect", "Audit"
-for _name, _command, _panel in (
-    ("create", create, _SET_UP),
-    ("population", population, _SET_UP),
-    ("cap", cap, _SET_UP),
-    ("grant", grant, _SET_UP),
-    ("register", register, _SET_UP),
-    ("populations", populations, _INSPECT),
-    ("grants", grants, _INSPECT),
-    ("datasets", datasets, _INSPECT),
-    ("history", history, _INSPECT),
-    ("status", status, _INSPECT),
-    ("audit", audit, _AUDIT),
-    ("reconcile", reconcile, _AUDIT),
-    ("export", export, _AUDIT),
-    ("verify-export", verify_export, _AUDIT),
+_populations = typer.Typer(
+    help="Populations: the people whose cap all releases about them share, and who may spend of it.",
+    no_args_is_help=True,
+)
+_datasets = typer.Typer(
+    help="Data sets of a population: read, checked and counted once, before anything is spent.", no_args_is_help=True
+)
+for _group, _name, _command, _panel in (
+    (app, "create", create, _SET_UP),
+    (_populations, "add", add_population, _SET_UP),
+    (_populations, "cap", raise_cap, _SET_UP),
+    (_populations, "grant", grant, _SET_UP),
+    (_populations, "list", list_populations, _INSPECT),
+    (_populations, "grants", list_grants, _INSPECT),
+    (_populations, "history", history, _INSPECT),
+    (_datasets, "add", add_dataset, _SET_UP),
+    (_datasets, "list", list_datasets, _INSPECT),
+    (app, "status", status, _AUDIT),
+    (app, "audit", audit, _AUDIT),
+    (app, "reconcile", reconcile, _AUDIT),
+    (app, "export", export, _AUDIT),
+    (app, "verify-export", verify_export, _AUDIT),
 ):
-    app.command(name=_name, rich_help_panel=_panel)(_command)
+    _group.command(name=_name, rich_help_panel=_panel)(_command)
+app.add_typer(_populations, name="population", rich_help_panel=_SET_UP)
+app.add_typer(_datasets, name="dataset", rich_help_panel=_SET_UP)

@@ -52,7 +52,7 @@ app = typer.Typer(
     "hold, 129, 130 or 143 interrupted.",
     no_args_is_help=True,
     pretty_exceptions_show_locals=False,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
@@ -89,7 +89,6 @@ for name, command, panel in (
     ("verify", results.verify_command, _AFTER),
     ("show", results.show, _AFTER),
     ("predict", results.predict, _AFTER),
-    ("serve", service.serve, _SERVING),
     ("reproduce", public.reproduce, _PAPERS),
 ):
     app.command(name=name, rich_help_panel=panel)(command)

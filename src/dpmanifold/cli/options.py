@@ -24,8 +24,9 @@ from dpmanifold.stats import query
 
 _BALL, _PROMISE, _OUT = "The public ball", "The promise (one kind)", "What to write"
 _NUMBER = "NUMBER"
-_WORK = "Who does the work (the release is the same)"
 _LEDGER = "The ledger that pays"
+ADVANCED = "Advanced"
+"""The panel of options that few need; help shows it last."""
 
 Data = Annotated[
     list[str],
@@ -37,9 +38,7 @@ Data = Annotated[
         "with --units participant_id).",
     ),
 ]
-Array = Annotated[str | None, typer.Option("--array", help="Array inside an .npz file.")]
-# Where nothing is spent from a ledger, the older name of --array is understood as well.
-ArrayOrKey = Annotated[str | None, typer.Option("--array", "--key", help="Array inside an .npz file.")]
+Array = Annotated[str | None, typer.Option("--array", help="Array inside an .npz file.", rich_help_panel=ADVANCED)]
 Ledger = Annotated[
     str | None,
     typer.Option(
@@ -56,7 +55,7 @@ Population = Annotated[
         envvar="DPM_POPULATION",
         metavar="NAME",
         help="Whose budget; may be left out where the ledger has one population.",
-        rich_help_panel=_LEDGER,
+        rich_help_panel=ADVANCED,
     ),
 ]
 Key = Annotated[
@@ -64,7 +63,7 @@ Key = Annotated[
     typer.Option(
         "--key",
         help="Your name for this release. The same command with the same key gets the same release again, and pays "
-        "nothing. (Without a ledger: the same as --array.)",
+        "nothing.",
         rich_help_panel=_LEDGER,
     ),
 ]
@@ -74,21 +73,21 @@ Secret = Annotated[
         envvar="DPM_SECRET",
         metavar="FILE",
         help="The key file under which data are fingerprinted, where it is not beside the ledger.",
-        rich_help_panel=_LEDGER,
+        rich_help_panel=ADVANCED,
     ),
 ]
 DataSet = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="PATH holds this data set (dpm ledger register): open it once it is paid for, and compare it. What cannot "
-        "be read then loses the release; dpm check costs nothing.",
+        help="PATH holds this data set (dpm ledger dataset add): open it once it is paid for, and compare it. What "
+        "cannot be read then loses the release; dpm check costs nothing.",
         rich_help_panel=_LEDGER,
     ),
 ]
 Principal = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="Who spends; the login name if left out.", rich_help_panel=_LEDGER),
+    typer.Option(metavar="NAME", help="Who spends; the login name if left out.", rich_help_panel=ADVANCED),
 ]
 Columns = Annotated[
     str | None, typer.Option(help="Columns of a table: a,b,c or x*; matrices as xx,xy,xz,yy,yz,zz (upper triangle).")
@@ -97,7 +96,8 @@ Order = Annotated[
     str | None,
     typer.Option(
         help="Six numbers of a tensor: row or fsl (xx,xy,xz,yy,yz,zz), dipy (xx,xy,yy,xz,yz,zz), "
-        "mrtrix (xx,yy,zz,xy,xz,yz), camino (as fsl, behind two others in images)."
+        "mrtrix (xx,yy,zz,xy,xz,yz), camino (as fsl, behind two others in images).",
+        rich_help_panel=ADVANCED,
     ),
 ]
 Coordinates = Annotated[
@@ -105,14 +105,16 @@ Coordinates = Annotated[
     typer.Option(
         help="Of directions lonlat, decinc, colatlon, strikedip (degrees; columns of such names are known by them), "
         "or lonlat-radians and so on; of hyperbolic space poincare, klein, halfspace, halfplane, polar. A mean is told "
-        "in them, too."
+        "in them, too.",
+        rich_help_panel=ADVANCED,
     ),
 ]
 Mask = Annotated[
     str | None,
     typer.Option(
         help="An image that is above 0 in the voxels to take, with .nii or .nii.gz. In a BIDS folder masks beside the "
-        "images are found; nonzero: voxels that are not 0."
+        "images are found; nonzero: voxels that are not 0.",
+        rich_help_panel=ADVANCED,
     ),
 ]
 _SPELLINGS = [name for kind in SPACES.own() for name in kind.spellings()]
@@ -126,7 +128,10 @@ Space = Annotated[
 _SIZE_OF_STACK = "of product:NAME the number of factors and their size, such as 50,3"
 Size = Annotated[
     str | None,
-    typer.Option(help=f"Dimension, landmarks or matrix size; {_SIZE_OF_STACK}. From the records if left out."),
+    typer.Option(
+        help=f"Dimension, landmarks or matrix size; {_SIZE_OF_STACK}. From the records if left out.",
+        rich_help_panel=ADVANCED,
+    ),
 ]
 SizeAlone = Annotated[
     str | None,
@@ -198,19 +203,25 @@ Arithmetic = Annotated[
     str,
     typer.Option(
         help="auto: exact noise on a public grid wherever it can be, doubles in simulations. exact: insist. float: "
-        "doubles, whose low bits can tell more than was promised."
+        "doubles, whose low bits can tell more than was promised.",
+        rich_help_panel=ADVANCED,
     ),
 ]
 Invalid = Annotated[
     str | None,
     typer.Option(
         help="raise (the default): refuse bad records (the message describes data). center: count them as the center "
-        "(more than half: see --confirm). What cannot be read from the file at all is refused either way."
+        "(more than half: see --confirm). What cannot be read from the file at all is refused either way.",
+        rich_help_panel=ADVANCED,
     ),
 ]
 Confirm = Annotated[
     bool,
-    typer.Option("--confirm", help="Go on although more than half of the records were clipped or replaced."),
+    typer.Option(
+        "--confirm",
+        help="Go on although more than half of the records were clipped or replaced.",
+        rich_help_panel=ADVANCED,
+    ),
 ]
 ShowNotice = Annotated[
     bool,
@@ -218,12 +229,20 @@ ShowNotice = Annotated[
         "--notice",
         help="Say on stderr how many records were clipped or replaced, even if it is no terminal, and why a "
         "release was lost that was paid for; with --dataset this alone does. NOT PRIVATE: for the curator alone.",
+        rich_help_panel=ADVANCED,
     ),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Nothing on stderr but errors: no notice, no progress.")]
+Quiet = Annotated[
+    bool,
+    typer.Option(
+        "--quiet", "-q", help="Nothing on stderr but errors: no notice, no progress.", rich_help_panel=ADVANCED
+    ),
+]
 Workers = Annotated[
     int | None,
-    typer.Option(min=1, metavar="N", help="As many worker processes on this machine, by Dask.", rich_help_panel=_WORK),
+    typer.Option(
+        min=1, metavar="N", help="As many worker processes on this machine, by Dask.", rich_help_panel=ADVANCED
+    ),
 ]
 Dask = Annotated[
     str | None,
@@ -231,34 +250,46 @@ Dask = Annotated[
         metavar="ADDRESS",
         help="A Dask cluster that runs: the address of its scheduler, such as tcp://10.0.0.1:8786. Its workers read "
         "the files, by the same paths.",
-        rich_help_panel=_WORK,
+        rich_help_panel=ADVANCED,
     ),
 ]
 Normalize = Annotated[
     bool,
     typer.Option(
-        "--normalize", help="Move nearly valid records onto the space first: unit length, symmetric. Each by itself."
+        "--normalize",
+        help="Move nearly valid records onto the space first: unit length, symmetric. Each by itself.",
+        rich_help_panel=ADVANCED,
     ),
 ]
 Labels = Annotated[str, typer.Option(help="One class per record: a column or key of the data, FILE, FILE:COLUMN.")]
 Classes = Annotated[str, typer.Option(help="The public list of classes: a,b,c or 0..9.")]
-Seed = Annotated[int | None, typer.Option(help="For simulations: repeatable, hence NOT PRIVATE.")]
-Out = Annotated[pathlib.Path, typer.Option(help="The release as JSON; - for standard output.", rich_help_panel=_OUT)]
-Npy = Annotated[pathlib.Path | None, typer.Option(help="The released value as .npy as well.", rich_help_panel=_OUT)]
+Seed = Annotated[
+    int | None, typer.Option(help="For simulations: repeatable, hence NOT PRIVATE.", rich_help_panel=ADVANCED)
+]
+Out = Annotated[
+    pathlib.Path, typer.Option("--out", "-o", help="The release as JSON; - for standard output.", rich_help_panel=_OUT)
+]
+Npy = Annotated[pathlib.Path | None, typer.Option(help="The released value as .npy as well.", rich_help_panel=ADVANCED)]
 Picture = Annotated[pathlib.Path | None, typer.Option(help="A picture: .png, .svg, .pdf.", rich_help_panel=_OUT)]
 Links = Annotated[
     str | None,
     typer.Option(
-        help="Which landmarks --picture joins: 1-2,2-3,3-1, or a file with a pair on each line.", rich_help_panel=_OUT
+        help="Which landmarks --picture joins: 1-2,2-3,3-1, or a file with a pair on each line.",
+        rich_help_panel=ADVANCED,
     ),
 ]
 Html = Annotated[pathlib.Path | None, typer.Option("--html", help="A report in one .html file.", rich_help_panel=_OUT)]
 Force = Annotated[
-    bool, typer.Option("--force", help="Overwrite files that exist, but never what is read.", rich_help_panel=_OUT)
+    bool, typer.Option("--force", help="Overwrite files that exist, but never what is read.", rich_help_panel=ADVANCED)
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines, with everything that people see.")]
 Reveal = Annotated[
-    bool, typer.Option("--reveal", help="Compare with the data, for data that may be shown: marks it NOT PRIVATE.")
+    bool,
+    typer.Option(
+        "--reveal",
+        help="Compare with the data, for data that may be shown: marks it NOT PRIVATE.",
+        rich_help_panel=ADVANCED,
+    ),
 ]
 
 

@@ -95,12 +95,12 @@ def population_of(ledger: Ledger, name: str | None) -> Population:
     if name is None and len(known) == 1:
         return next(iter(known.values()))
     if name is None:
-        which = f"one of {', '.join(known)}" if known else "there is none: make one with dpm ledger population NAME"
+        which = f"one of {', '.join(known)}" if known else "there is none: make one with dpm ledger population add NAME"
         raise InvalidArgumentError(f"--population is missing: {which}.")
     if name not in known:
         there = f"It has {', '.join(known)}." if known else "It has none."
         raise InvalidArgumentError(
-            f"--population {name}: the ledger has no such population. {there} dpm ledger population makes one."
+            f"--population {name}: the ledger has no such population. {there} dpm ledger population add makes one."
         )
     return known[name]
 
@@ -116,22 +116,14 @@ def _refuse_unpaid(words: Mapping[str, Any]) -> None:
             )
 
 
-def with_array(words: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what was said, with --key as the array of an .npz where nothing is spent from a ledger."""
-    if words["ledger"] or words["key"] is None:
-        return dict(words)
-    paths = map(pathlib.Path, words["path"])
-    if words["array"] is not None or not all(path.suffix.lower() == ".npz" or path.is_dir() for path in paths):
-        raise InvalidArgumentError(
-            "--key names a release in a ledger: give --ledger as well, or leave it out. The array of an .npz file is "
-            "named by --array."
-        )
-    return {**words, "array": words["key"]}
-
-
-def refuse_simulations(words: Mapping[str, Any]) -> None:
-    """Refuse what no ledger pays for: it would be no private release."""
+def refuse_contradictions(words: Mapping[str, Any]) -> None:
+    """Refuse a key without a ledger, and what no ledger pays for: it would be no private release."""
     if not words["ledger"]:
+        if words["key"] is not None:
+            raise InvalidArgumentError(
+                "--key names a release in a ledger: give --ledger as well, or leave it out. The array of an .npz file "
+                "is named by --array."
+            )
         return
     for option in ("seed", "reveal"):
         if words.get(option) not in (None, False):

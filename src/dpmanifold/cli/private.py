@@ -137,7 +137,7 @@ def descriptors(
     path: Annotated[str, typer.Argument(help="Images: idx, .npz (with --array), .npy, or a folder of PNG or JPEG.")],
     out: Annotated[pathlib.Path, typer.Option(help="The descriptors as .npy, (n, 9, 9) or (n, 11, 11).")],
     ball: Annotated[pathlib.Path | None, typer.Option(help="Write their public ball as JSON, for --ball.")] = None,
-    array: options.ArrayOrKey = None,
+    array: options.Array = None,
     eta: Annotated[float, typer.Option(help="Ridge that is added to every covariance.")] = 1e-6,
     force: options.Force = False,
 ) -> None:

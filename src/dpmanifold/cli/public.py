@@ -373,11 +373,11 @@ def audit(
     rho: options.Rho = None,
     estimand: options.Estimand = None,
     mechanism: options.Mechanism = "auto",
+    picture: options.Picture = None,
     arithmetic: options.Arithmetic = "auto",
     runs: Annotated[int, typer.Option(help="Releases to make in all; more of them show more.")] = 10_000,
     confidence: Annotated[float, typer.Option(help="That all bounds hold together, between 0 and 1.")] = 0.999,
     quiet: options.Quiet = False,
-    picture: options.Picture = None,
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:

@@ -35,10 +35,15 @@ from dpmanifold.remote.transport import checked_url, printable
 from dpmanifold.stats.query import Query, query_named
 
 app = typer.Typer(
-    help="Ask a service for releases of data that stay where they are (dpm serve).\n\n"
-    "Start with dpm remote login URL and dpm remote datasets; then dpm remote plan, and one command for each "
-    "statistic, with the options of the local one. A command that breaks is given again as it was: it asks under the "
-    "same key, and pays nothing twice. Exit codes are those of dpm; 1 is also for a service that does not answer.",
+    help="Ask a service for releases of data that stay where they are (dpm service run).\n\n"
+    "Start with dpm remote login URL and dpm remote datasets; then dpm remote plan and dpm remote submit. A command "
+    "that breaks is given again as it was: it asks under the same key, and pays nothing twice. Exit codes are those "
+    "of dpm; 1 is also for a service that does not answer.",
+    no_args_is_help=True,
+)
+submit = typer.Typer(
+    help="Ask a service for a release of a data set: dpm remote submit QUERY DATASET, with the options of the local "
+    "command.",
     no_args_is_help=True,
 )
 
@@ -229,16 +234,16 @@ def releases(
 def fetch(
     release: Annotated[str, typer.Argument(metavar="ID", help="The release, as dpm remote releases lists them.")],
     out: options.Out,
-    npy: options.Npy = None,
     picture: options.Picture = None,
-    links: options.Links = None,
     html: options.Html = None,
-    coordinates: Coordinates = None,
-    force: options.Force = False,
     timeout: Timeout = None,
-    quiet: options.Quiet = False,
     url: Url = None,
     as_json: options.Json = False,
+    npy: options.Npy = None,
+    links: options.Links = None,
+    coordinates: Coordinates = None,
+    force: options.Force = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Write a release that was asked for before, once it is published; of means by class --out is a folder."""
     words = {"out": out, "npy": npy, "picture": picture, "links": links, "html": html, "coordinates": coordinates,
@@ -407,5 +412,6 @@ for name, command in (
 ):
     app.command(name=name)(command)
 for query in known_queries():
-    app.command(name=query.name, rich_help_panel="Private releases")(asking(query))
-app.command(name="statistic", rich_help_panel="Private releases")(asking(None))
+    submit.command(name=query.name)(asking(query))
+submit.command(name="statistic")(asking(None))
+app.add_typer(submit, name="submit")

@@ -1,4 +1,4 @@
-"""`dpm serve` and `dpm service`: a service for a team, and what its operator does on its host. They show no data."""
+"""`dpm service`: a service for a team, and what its operator does on its host. They show no data."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from dpmanifold.service.database import Database
 
 app = typer.Typer(
-    help="Operate a service (dpm serve): who may sign in, and what they did.\n\n"
-    "These commands work on the service's own database, on its host; the service may run meanwhile.",
+    help="Run a service for a team, and operate it: who may sign in, and what they did.\n\n"
+    "Start with dpm service demo. These commands work on the service's own database, on its host; the service may run "
+    "meanwhile.",
     no_args_is_help=True,
 )
 account = typer.Typer(
@@ -44,31 +45,18 @@ Name = Annotated[str, typer.Argument(help="The account's name: letters, digits, 
 PasswordStdin = Annotated[
     bool, typer.Option("--password-stdin", help="Read the password from standard input, one line, and do not ask.")
 ]
+Open = Annotated[bool, typer.Option("--open", help="Open a browser once the service runs.")]
 DEFAULT = pathlib.Path("dpm-service.toml")
 _BEGIN = (
-    "there are no settings {path}. To try a service out, with public data: dpm serve --demo. To set one up: dpm serve "
-    "--init, then dpm service account add NAME --role steward, then dpm serve."
+    "there are no settings {path}. To try a service out, with public data: dpm service demo. To set one up: dpm "
+    "service init, then dpm service account add NAME --role steward, then dpm service run."
 )
 
 
 @guarded
-def serve(
+def run(
     config: Config = DEFAULT,
-    demo: Annotated[
-        bool, typer.Option("--demo", help="Try it out: three accounts and public data, on this machine alone.")
-    ] = False,
-    folder: Annotated[
-        pathlib.Path | None,
-        typer.Option(help="With --demo: where to keep it. Without, it is gone when the service stops."),
-    ] = None,
-    port: Annotated[int | None, typer.Option(help="With --demo: the port. Without, 8000 or one that is free.")] = None,
-    open_page: Annotated[bool, typer.Option("--open", help="Open a browser once the service runs.")] = False,
-    init: Annotated[
-        bool, typer.Option("--init", help="Write settings to begin with, and make database, ledger and vault.")
-    ] = False,
-    check: Annotated[
-        bool, typer.Option("--check", help="Say what holds and what does not. Exits with 4 if something does not.")
-    ] = False,
+    open_page: Open = False,
     only: Annotated[
         str | None,
         typer.Option(metavar="web|worker", help="Run one of the two processes, as its own user of the system."),
@@ -76,30 +64,32 @@ def serve(
 ) -> None:
     """Run a service for a team: stewards register data, analysts plan and ask, auditors read. Records never leave.
 
-    Start with dpm serve --demo. The web process cannot read records where the two processes run as two users:
-    examples/serve shows how.
+    The web process cannot read records where the two processes run as two users: examples/serve shows how.
     """
-    if demo + init + check + (only is not None) > 1:
-        raise InvalidArgumentError("--demo, --init, --check and --only exclude each other. Give one.")
-    if not demo and (folder is not None or port is not None):
-        raise InvalidArgumentError("--folder and --port go with --demo. Leave them out: the settings say where.")
-    for package in ("sqlalchemy", "starlette", "uvicorn", "jinja2", "argon2"):
-        optional_module(package, "server", "a service")
-    if demo:
-        _demo(folder, port, open_page)
-    elif init:
-        _init(config)
-    elif not config.exists():
+    _refuse_missing_packages()
+    if not config.exists():
         raise InvalidArgumentError(_BEGIN.format(path=config))
-    elif check:
-        _check(config)
-    elif only is not None:
+    if only is not None:
         _only(only, config)
     else:
         _both(config, open_page)
 
 
-def _demo(folder: pathlib.Path | None, port: int | None, open_page: bool) -> None:
+def _refuse_missing_packages() -> None:
+    for package in ("sqlalchemy", "starlette", "uvicorn", "jinja2", "argon2"):
+        optional_module(package, "server", "a service")
+
+
+@guarded
+def demo(
+    folder: Annotated[
+        pathlib.Path | None, typer.Option(help="Where to keep it. Without, it is gone when the service stops.")
+    ] = None,
+    port: Annotated[int | None, typer.Option(help="The port. Without, 8000 or one that is free.")] = None,
+    open_page: Open = False,
+) -> None:
+    """Try a service out: three accounts and public data, on this machine alone."""
+    _refuse_missing_packages()
     optional_module("sklearn", "all", "the demonstration")
     from dpmanifold.service.demo import PEOPLE, set_up
 
@@ -115,7 +105,10 @@ def _demo(folder: pathlib.Path | None, port: int | None, open_page: bool) -> Non
         _both(made.config, open_page)
 
 
-def _init(config: pathlib.Path) -> None:
+@guarded
+def init(config: Config = DEFAULT) -> None:
+    """Write settings to begin with, and make database, ledger and vault. What is there stays as it is."""
+    _refuse_missing_packages()
     from dpmanifold.service.service import Service
 
     if not config.exists():
@@ -130,7 +123,7 @@ def _init(config: pathlib.Path) -> None:
             f"  records   {settings.root}\n  vault     {settings.vault}\n"
             "Keep a copy of the key in a safe place. Next:\n"
             f"  dpm service account add NAME --role steward --config {config}\n"
-            f"  dpm serve --check --config {config}\n  dpm serve --config {config}"
+            f"  dpm service check --config {config}\n  dpm service run --config {config}"
         )
 
 
@@ -141,7 +134,12 @@ def _share(*paths: str | pathlib.Path) -> None:
             path.chmod(stat.S_IMODE(path.stat().st_mode) | stat.S_IRGRP | stat.S_IWGRP)
 
 
-def _check(config: pathlib.Path) -> None:
+@guarded
+def check(config: Config = DEFAULT) -> None:
+    """Say what holds and what does not. Exits with 4 if something does not."""
+    _refuse_missing_packages()
+    if not config.exists():
+        raise InvalidArgumentError(_BEGIN.format(path=config))
     from dpmanifold.service.checks import FAIL, findings
 
     try:
@@ -185,7 +183,7 @@ def _run_web(service: Any) -> None:
     with contextlib.suppress(Terminated, KeyboardInterrupt):  # uvicorn raises the signal again once it has ended
         server.run()
     if not server.started:
-        fail("the web process could not start: dpm serve --check says why.", FAULT)
+        fail("the web process could not start: dpm service check says why.", FAULT)
 
 
 def _both(config: pathlib.Path, open_page: bool) -> None:
@@ -380,7 +378,15 @@ def _facts(event: Any) -> dict[str, Any]:
 
 for _name, _command in (("add", add), ("list", listed), ("close", close), ("password", password)):
     account.command(name=_name)(_command)
-app.add_typer(account, name="account")
-app.command(name="events")(events)
-app.command(name="backup")(backup)
-app.command(name="restore")(restore)
+_BEGINNING, _OPERATION = "From nothing to a service", "Operation"
+for _name, _command, _panel in (
+    ("demo", demo, _BEGINNING),
+    ("init", init, _BEGINNING),
+    ("check", check, _BEGINNING),
+    ("run", run, _BEGINNING),
+    ("events", events, _OPERATION),
+    ("backup", backup, _OPERATION),
+    ("restore", restore, _OPERATION),
+):
+    app.command(name=_name, rich_help_panel=_panel)(_command)
+app.add_typer(account, name="account", rich_help_panel=_OPERATION)

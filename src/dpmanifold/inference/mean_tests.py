@@ -374,8 +374,8 @@ class KSampleTest(MeansCompared, format="dpmanifold k-sample test 2"):
     # ---------------------------------------------------------------- what it rests on
 
     @property
-    def names(self) -> tuple[Any, ...]:
-        """The groups, in their public order."""
+    def classes(self) -> tuple[Any, ...]:
+        """The groups' names, in their public order."""
         return tuple(self.groups)
 
     @property
@@ -386,6 +386,12 @@ class KSampleTest(MeansCompared, format="dpmanifold k-sample test 2"):
     def released_by_name(self) -> dict[str, Release]:
         """Return the same by name."""
         return {f"group {name!r}": release for name, release in self.groups.items()}
+
+    def faults(self) -> list[str]:
+        """Return whether the groups have other names than those that were asked for."""
+        request = self.released[0].request
+        asked = None if request is None else request.options.get("classes")
+        return [] if asked is None or tuple(asked) == self.classes else ["classes: not what was asked for"]
 
     @cached_property
     def estimates(self) -> list[Estimate | JointEstimate]:
@@ -446,7 +452,7 @@ class KSampleTest(MeansCompared, format="dpmanifold k-sample test 2"):
     def pairs(self) -> tuple[Pair, ...]:
         """All pairs of groups, in the order of their names: distances, intervals that hold together, adjusted p."""
         adjusted = holm([test.p_value for test in self._tests])
-        return tuple(Pair(*found) for found in zip(combinations(self.names, 2), self._tests, adjusted, strict=True))
+        return tuple(Pair(*found) for found in zip(combinations(self.classes, 2), self._tests, adjusted, strict=True))
 
     def pair(self, one: object, two: object) -> Pair:
         """Return the comparison of two groups, named in any order."""
@@ -454,7 +460,7 @@ class KSampleTest(MeansCompared, format="dpmanifold k-sample test 2"):
             if set(found.names) == {one, two}:
                 return found
         raise InvalidArgumentError(
-            f"one and two must be different groups of {shown(list(self.names))}, got {shown(one)} and {shown(two)}."
+            f"one and two must be different groups of {shown(list(self.classes))}, got {shown(one)} and {shown(two)}."
         )
 
     @property

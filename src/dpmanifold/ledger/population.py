@@ -121,7 +121,7 @@ class Population(Settling):
                 "`units` must not be EACH_RECORD here: population {population!r} protects each {protected}, who "
                 "may have several records. Give one id per record. If nobody has two records, say so by "
                 "registering them by name, and give what is registered: population.register(name, X, ball, "
-                "units=EACH_RECORD) as X; or dpm ledger register, and --dataset. Nothing was spent.",
+                "units=EACH_RECORD) as X; or dpm ledger dataset add, and --dataset. Nothing was spent.",
                 population=Public(self.name),
                 protected=Public(self.unit),
             )

@@ -195,7 +195,7 @@ def _all_regions(axes: canvas.Axes, result: KSampleTest) -> None:
     kinds = len(canvas.SERIES)
     looks = [(canvas.SERIES[number % kinds], _STYLES[number // kinds % len(_STYLES)]) for number in range(len(found))]
     ways = ("where the means lie farthest apart", "second direction")
-    draw_regions(axes, [f"{name}" for name in result.names], found, looks, basis, ways, 0.15, own_dots=True)
+    draw_regions(axes, [f"{name}" for name in result.classes], found, looks, basis, ways, 0.15, own_dots=True)
     canvas.caption(axes, f"released means, {100 * result.level:g} % region of each")
 
 

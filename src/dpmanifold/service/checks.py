@@ -128,7 +128,7 @@ def _certificate(settings: Settings) -> Iterator[Finding]:
 def _root(settings: Settings) -> Iterator[Finding]:
     root, vault = settings.root, settings.vault
     if not root.is_dir():
-        yield Finding(FAIL, f"The root of records, {root}, is no folder.", "Make it: dpm serve --init does.")
+        yield Finding(FAIL, f"The root of records, {root}, is no folder.", "Make it: dpm service init does.")
         return
     if _inside(vault, root) or _inside(root, vault):
         yield Finding(FAIL, f"The vault {vault} and the root {root} lie in each other.", "Set them apart.")
@@ -165,7 +165,7 @@ def _inside(one: pathlib.Path, other: pathlib.Path) -> bool:
 def _vault(settings: Settings) -> Iterator[Finding]:
     vault = settings.vault
     if not vault.is_dir():
-        yield Finding(FAIL, f"The vault {vault} is no folder.", "Make it: dpm serve --init does.")
+        yield Finding(FAIL, f"The vault {vault} is no folder.", "Make it: dpm service init does.")
         return
     mode = stat.S_IMODE(vault.stat().st_mode)
     yield _either(not mode & 0o077, f"The vault is its owner's alone (user {vault.stat().st_uid}).",
@@ -187,7 +187,7 @@ def _key(settings: Settings) -> Iterator[Finding]:
         yield Finding(OK, "The ledger's key is out of this user's reach, as it is to be for all but the worker.")
         return
     except OSError:
-        made_by = "dpm ledger create" if "://" in settings.ledger else "dpm serve --init"
+        made_by = "dpm ledger create" if "://" in settings.ledger else "dpm service init"
         yield Finding(FAIL, f"The ledger's key {path} is not there.", "Put it back from where a copy is kept; for a "
                       f"new service: {made_by}.")  # fmt: skip
         return
@@ -204,12 +204,12 @@ def _key(settings: Settings) -> Iterator[Finding]:
 
 def _database(settings: Settings) -> Iterator[Finding]:
     if "://" not in settings.database and not pathlib.Path(settings.database).exists():
-        yield Finding(FAIL, f"There is no database {settings.database}.", "Make it: dpm serve --init.")
+        yield Finding(FAIL, f"There is no database {settings.database}.", "Make it: dpm service init.")
         return
     with Database(settings.database) as database:
         if not database.is_prepared():
             yield Finding(
-                FAIL, f"The database {database.name} has no tables of a service.", "Make them: dpm serve --init."
+                FAIL, f"The database {database.name} has no tables of a service.", "Make them: dpm service init."
             )
             return
         yield Finding(OK, f"The database {database.name} answers.")

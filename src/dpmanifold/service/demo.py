@@ -38,7 +38,7 @@ _NOTE = (
 _SLOT = 3.0  # seconds: nobody waits long in a demonstration
 
 _SETTINGS = """\
-# A demonstration of dpm serve, with public data.
+# A demonstration of dpm service run, with public data.
 [service]
 title = "dpmanifold demo"
 database = "state/service.db"

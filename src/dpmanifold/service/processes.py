@@ -36,7 +36,7 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP) if os.name == "posix" 
 
 def command(part: str, config: pathlib.Path) -> list[str]:
     """Return the command that runs one of the two processes."""
-    return [sys.executable, "-m", "dpmanifold.cli", "serve", "--only", part, "--config", str(config)]
+    return [sys.executable, "-m", "dpmanifold.cli", "service", "run", "--only", part, "--config", str(config)]
 
 
 @final
@@ -83,7 +83,7 @@ class Processes:
                         log("process ended", "error", process=part, status=process.returncode)
                         return (
                             f"the {part} process ended by itself (exit code {process.returncode}), and the service was "
-                            "stopped. What it said is above; dpm serve --check says what is missing."
+                            "stopped. What it said is above; dpm service check says what is missing."
                         )
                 time.sleep(_PAUSE)
             self._tell("Stopping: requests and the running release are let end. Once more, and they are not.")

@@ -65,7 +65,7 @@ def registered(service: Service, registration: str) -> None:
         refused(
             service,
             registration,
-            Message("The ledger cannot be used now: dpm serve --check says why. Ask again later."),
+            Message("The ledger cannot be used now: dpm service check says why. Ask again later."),
         )
     except DPManifoldError as problem:
         # What the notes say is said by the refusal where it is about them.

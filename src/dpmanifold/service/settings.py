@@ -27,7 +27,7 @@ _LARGEST_PORT = 65_535
 EXAMPLE = """\
 # A service of dpmanifold. Relative paths are relative to the folder of this file.
 # Every line can be overridden by the environment: DPM_SERVICE_<TABLE>_<NAME>, such as DPM_SERVICE_WEB_PORT=8443.
-# After a change: dpm serve --check --config dpm-service.toml
+# After a change: dpm service check --config dpm-service.toml
 
 [service]
 title = "Private statistics"
@@ -306,7 +306,7 @@ def _parsed(path: pathlib.Path) -> dict[str, dict[str, Any]]:
         with path.open("rb") as file:
             said = tomllib.load(file)
     except FileNotFoundError:
-        raise InvalidArgumentError(f"there are no settings {path}. Write them: dpm serve --init.") from None
+        raise InvalidArgumentError(f"there are no settings {path}. Write them: dpm service init.") from None
     except OSError as problem:
         raise InvalidArgumentError(f"the settings {path} cannot be read: {problem.strerror}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:

@@ -37,7 +37,7 @@ _ELSEWHERE = ("mask", "ball", "invalid")  # what is said on the host alone
 REQUEST = {
     "path": None, **{name: usual for name, usual in WORDS.items() if name not in _ELSEWHERE}, "confirm": False,
 }  # fmt: skip
-"""What a registration is asked with, and what is meant where it is left out, in the words of `dpm ledger register`."""
+"""What a registration is asked with, and what is meant where it is left out: the words of `dpm ledger dataset add`."""
 _NEEDED = ("path", "space", "units", "radius")
 _LONGEST_NOTE = 2000
 

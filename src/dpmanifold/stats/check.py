@@ -167,7 +167,11 @@ def _compared(releases: Sequence[Release]) -> Findings:
         "the groups do not say that membership is public, without which their promises add up",
     )
     groups = [one.request.group if one.request else None for one in releases]
-    found.require(groups == list(range(len(releases))), "the groups are not the groups of one call, in their order")
+    counts = first.request.options.get("counts") if first.request else None
+    found.require(
+        groups == list(range(len(releases))) and (counts is None or len(counts) == len(releases)),
+        "the groups are not the groups of one call, all of them and in their order",
+    )
     shared = [[_record(step) for step in _shared(one)] for one in releases]
     found.require(
         all(one == shared[0] for one in shared),

@@ -273,6 +273,7 @@ SHAPE = Option(
     "noise_shape", "shape", "Shape of the noise",
     "Noise shaped like the data: private spends three tenths on shape and radii. For flat spaces and tangent means.",
     (None, PRIVATE),
+    advanced=True,
 )  # fmt: skip
 SHRINK = Option(
     "shrinkage", "choice", "Shrinkage",
@@ -280,6 +281,7 @@ SHRINK = Option(
     "james-stein (normal noise on flat spaces, three dimensions or more) or none.",
     ("auto", JAMES_STEIN, None),
     planned=False,
+    advanced=True,
 )  # fmt: skip
 MEAN_QUERY = Query(
     name="mean",

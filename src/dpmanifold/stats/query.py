@@ -26,7 +26,7 @@ from dpmanifold.stats.samples import Sample, Units
 RESERVED = (
     "account", "ask", "audit", "check", "close", "dataset", "datasets", "demo", "descriptors", "fetch", "history",
     "ledger", "login", "mechanisms", "plan", "predict", "price", "release", "releases", "remote", "reproduce",
-    "sensitivity", "serve", "service", "show", "spaces", "statistic", "statistics", "url", "verify",
+    "sensitivity", "service", "show", "spaces", "statistic", "statistics", "url", "verify",
 )  # fmt: skip
 """Names of commands and of what clients have, which no query may take."""
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
@@ -51,6 +51,7 @@ class Option:
     choices : the values of a choice, or a function that returns them
     default : what is meant where it is left out; a query takes it from the signature of its call
     planned : whether it makes a difference to what can be said beforehand
+    advanced : whether few need it
     """
 
     name: str
@@ -60,6 +61,7 @@ class Option:
     choices: tuple[Any, ...] | Callable[[], tuple[Any, ...]] = ()
     default: Any = None
     planned: bool = True
+    advanced: bool = False
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:

@@ -1,4 +1,4 @@
-"""`dpm serve`: from nothing to a service, and what its check finds."""
+"""`dpm service run`: from nothing to a service, and what its check finds."""
 
 import dataclasses
 import os
@@ -23,7 +23,7 @@ def run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     def call(*words, code=0):
-        result = CliRunner().invoke(app, ["serve", *words], env={"COLUMNS": "160", "DPM_SERVICE_CONFIG": ""})
+        result = CliRunner().invoke(app, ["service", *words], env={"COLUMNS": "160", "DPM_SERVICE_CONFIG": ""})
         assert result.exit_code == code, result.output
         return result.output
 
@@ -33,7 +33,7 @@ def run(tmp_path, monkeypatch):
 @pytest.fixture
 def settings(run, tmp_path):
     """A service that was set up, by the command."""
-    run("--init")
+    run("init")
     return Settings.read(tmp_path / "dpm-service.toml", {"DPM_SERVICE_WEB_PORT": "1025"})
 
 
@@ -45,24 +45,23 @@ def failing(settings):
 
 
 def test_without_settings_it_says_how_to_begin(run):
-    said = run(code=2)
-    assert "dpm serve --demo" in said
-    assert "dpm serve --init" in said
+    said = run("run", code=2)
+    assert "dpm service demo" in said
+    assert "dpm service init" in said
 
 
-def test_one_thing_at_a_time(run):
-    assert "exclude each other" in run("--demo", "--init", code=2)
-    assert "go with --demo" in run("--port", "80", code=2)
-    assert "there are no settings" in run("--only", "web", code=2)
+@pytest.mark.parametrize("words", [["run"], ["run", "--only", "web"], ["check"]], ids=" ".join)
+def test_without_settings_nothing_is_run(run, words):
+    assert "there are no settings" in run(*words, code=2)
 
 
 def test_only_knows_two_processes(run, settings):
-    assert "must be web or worker" in run("--only", "cook", code=2)
+    assert "must be web or worker" in run("run", "--only", "cook", code=2)
 
 
 def test_init_makes_all_and_leaves_what_is_there(run, settings, tmp_path):
     key = (tmp_path / "vault" / "ledger.key").read_bytes()
-    said = run("--init")
+    said = run("init")
     assert "Written" not in said
     assert (tmp_path / "vault" / "ledger.key").read_bytes() == key
     assert (tmp_path / "vault").stat().st_mode & 0o777 == 0o700
@@ -72,7 +71,7 @@ def test_a_folder_of_a_group_makes_databases_of_a_group(run, tmp_path):
     for name in ("state", "witness"):
         (tmp_path / name).mkdir()
         (tmp_path / name).chmod(0o2770)
-    run("--init")
+    run("init")
     for name in ("state/service.db", "state/ledger.db", "witness/ledger.witness"):
         assert (tmp_path / name).stat().st_mode & 0o777 == 0o660, name
     assert (tmp_path / "vault" / "ledger.key").stat().st_mode & 0o777 == 0o600
@@ -82,7 +81,7 @@ def test_a_folder_of_a_group_makes_databases_of_a_group(run, tmp_path):
 
 
 def test_what_init_makes_holds(run, settings):
-    said = run("--check") if not failing(settings) else ""
+    said = run("check") if not failing(settings) else ""
     assert "its witness agrees" in said
     assert "Nobody can sign in as analyst or steward or auditor" in said
 
@@ -105,14 +104,14 @@ def test_every_fault_is_found_with_a_remedy(run, settings, tmp_path):
     settings.root.chmod(0o755)
     settings.root.rmdir()
     assert any("is no folder" in str(one) for one in failing(settings))
-    assert "FAIL" in run("--check", code=4)
+    assert "FAIL" in run("check", code=4)
 
 
 @pytest.mark.parametrize("mask", [0o000, 0o022, 0o077])
 def test_a_fresh_service_has_no_fault_whatever_the_mask_is(run, tmp_path, mask):
     before = os.umask(mask)
     try:
-        run("--init")
+        run("init")
     finally:
         os.umask(before)
     made = Settings.read(tmp_path / "dpm-service.toml", {"DPM_SERVICE_WEB_PORT": "1025"})
@@ -149,7 +148,7 @@ def test_the_key_of_a_ledger_on_a_server_is_made_by_who_owns_it(settings):
     server = dataclasses.replace(settings, ledger="postgresql://dpm@localhost:1/none")
     found = next(str(one) for one in checks._key(server))
     assert "dpm ledger create" in found
-    assert "--init" not in found
+    assert "dpm service init" not in found
 
 
 def test_a_ledger_without_its_witness_fails(settings):
@@ -183,7 +182,7 @@ def test_a_service_does_not_pass_another_one_off_as_itself(run, settings, monkey
         port = str(taken.getsockname()[1])
         for name, value in {"PORT": port, "URL": f"http://127.0.0.1:{port}"}.items():
             monkeypatch.setenv(f"DPM_SERVICE_WEB_{name}", value)
-        said = run(code=FAULT)
+        said = run("run", code=FAULT)
     assert "somebody listens" in said
     assert "The service is at" not in said
 
@@ -202,7 +201,7 @@ def test_tls_files_are_looked_at(settings, tmp_path):
 
 def test_bad_settings_fail_the_check(run, tmp_path):
     (tmp_path / "dpm-service.toml").write_text("[web]\nhost = '0.0.0.0'\n", encoding="ascii")
-    assert "in the clear" in run("--check", code=4)
+    assert "in the clear" in run("check", code=4)
 
 
 def test_two_users_are_told_from_one(settings, monkeypatch):
