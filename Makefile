@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+DEMO := $(VENV)/.demo
 READY := $(VENV)/.ready
 # What is built on the library, each a distribution of its own that its tests run.
 BESIDE := --editable ./papers --editable ./examples/extension
@@ -17,6 +18,12 @@ AXE := npm ci --silent --no-audit --no-fund --prefix tests/service/browser 2> /d
 
 .PHONY: demo docs kernels sanitize sanitize-card test test-all test-lowest test-numpy test-reference wheels lint format bench clean
 
+# The demo needs a small part of what tests do.
+$(DEMO): pyproject.toml CMakeLists.txt $(wildcard src/dpmanifold/linalg/native/src/*)
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --disable-pip-version-check $(INSTALL) --editable ".[demo]"
+	touch $(DEMO)
+
 $(READY): pyproject.toml papers/pyproject.toml examples/extension/pyproject.toml CMakeLists.txt \
 		tests/service/browser/package-lock.json \
 		$(wildcard src/dpmanifold/linalg/native/src/*)
@@ -24,9 +31,9 @@ $(READY): pyproject.toml papers/pyproject.toml examples/extension/pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(INSTALL) --editable ".[dev,docs]" $(BESIDE)
 	@$(AXE)
-	touch $(READY)
+	touch $(DEMO) $(READY)
 
-demo: $(READY)
+demo: $(DEMO)
 	$(BIN)/dpm demo
 
 docs: $(READY)

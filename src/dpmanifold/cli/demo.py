@@ -102,7 +102,7 @@ def _part(title: str) -> None:
 
 
 def _digits() -> tuple[Array, Array]:
-    digits = optional_module("sklearn.datasets", "all", "the demo").load_digits()
+    digits = optional_module("sklearn.datasets", "demo", "the demo").load_digits()
     return digits.images / 16.0, digits.target
 
 
