@@ -95,8 +95,12 @@ def test_what_is_of_another_kind_is_refused(wrong, words):
 
 
 def test_what_cannot_be_is_refused_before_anything_is_opened():
-    for wrong in ({"space": "moebius"}, {"space": "SPD(3)"}, {"space": None}, {"space": "spd", "size": "3"}):
-        with pytest.raises(InvalidArgumentError):
+    wrongs = [
+        {"space": "moebius"}, {"space": None}, {"space": "SPD(3)", "radius": -1}, {"space": "spd", "size": "3,3"},
+        {"space": "spd", "size": "3", "ball": "nowhere.json"}, {"space": "spd", "coordinates": "lonlat"},
+    ]  # fmt: skip
+    for wrong in wrongs:
+        with pytest.raises((InvalidArgumentError, FileNotFoundError)):
             Selection("nothing", **wrong).check()
     Selection("nothing", "spd").check()
     Selection("nothing", "spd", size="3", radius=2).check()
@@ -150,7 +154,8 @@ def test_how_records_are_read_is_registered_with_them(cohort):
 WRONG = [
     {"columns": "u,age"}, {"columns": ["u", "v", "age"]}, {"columns": "v,u"}, {"normalize": True}, {"order": "fsl"},
     {"array": "x"}, {"units": "age"}, {"units": "each-record"}, {"labels": "age"}, {"covariate": "age"},
-    {"space": "spd"}, {"invalid": "center"}, {"coordinates": "lonlat"}, {"mask": "nonzero"},
+    {"space": "spd"}, {"invalid": "center"}, {"space": "Euclidean(3)"}, {"space": "euclidean", "size": "3"},
+    {"coordinates": "lonlat"}, {"mask": "nonzero"},
 ]  # fmt: skip
 
 
@@ -189,5 +194,8 @@ def test_files_of_another_sort_are_read_in_their_own_way(cohort, study):
     chosen = selection(units="each-record")
     chosen.register(cohort, "dti")
     np.save("people.npy", chosen.open().gathered().records)
+    for wrong in ({"coordinates": "lonlat"}, {"units": "age"}, {"labels": "group"}):
+        with pytest.raises(InvalidArgumentError):
+            Selection("people.npy", **wrong).registered(cohort, "dti")
     later = Selection("people.npy").registered(cohort, "dti")
     assert dpm.private_mean(later, later.ball, dpm.GDP("0.1"), units=None, budget=cohort).n == 60

@@ -123,10 +123,8 @@ class _Asked:
             return self.given.space
         if chosen.space is None:
             return None
-        if chosen.size is not None or "(" in chosen.space_text:
-            return space_of(chosen.space_text, chosen.size)
-        if self.first is None:
-            return None
+        if self.first is None or chosen.sized_space is not None:
+            return chosen.sized_space
         columns = (column if column in self.first.names else None for column in (chosen.units, chosen.labels))
         return space_of(chosen.space_text, None, *self.first.record_shape(kind_of(chosen.space_text), *columns))
 

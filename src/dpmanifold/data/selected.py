@@ -105,13 +105,7 @@ def read(chosen: Selection, tell: Tell) -> Selected:
     Landmarks of a table are paired by the names of their columns, and directions in degrees are known by theirs. With
     `normalize` nearly valid records are moved onto the space, each by itself.
     """
-    kind, paths = kind_of(chosen.space_text), chosen.paths
-    if chosen.coordinates is not None and chosen.coordinates not in kind.coordinates:
-        raise InvalidArgumentError(
-            "`coordinates` {coordinates} means nothing for `space` {name}. Leave it out.",
-            coordinates=chosen.coordinates,
-            name=chosen.space_text,
-        )
+    paths = chosen.paths
     if len(paths) == 1 and is_bids(paths[0]):
         return _brains(chosen, tell)
     images = images_in(paths)
@@ -120,7 +114,7 @@ def read(chosen: Selection, tell: Tell) -> Selected:
         # Each is somebody's, or its person stands in another file.
         names = {IMAGE: [os.fspath(path) for path in images]}
         return _of_images(from_nifti(images, order=chosen.order, mask=chosen.mask, per_image=names), chosen)
-    file = opened_whole(chosen, kind)
+    file = opened_whole(chosen, kind_of(chosen.space_text))
     return _streamed(chosen, tell) if file is None else _at_once(file, chosen)
 
 

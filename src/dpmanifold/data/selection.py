@@ -144,6 +144,12 @@ class Selection:
         return cast(str, self.space)
 
     @property
+    def sized_space(self) -> Manifold | None:
+        """The space, where its size is said as well."""
+        said = "(" in self.space_text or self.size is not None
+        return space_of(self.space_text, self.size) if said else None
+
+    @property
     def along(self) -> list[str]:
         """What may be columns that are read along with the records."""
         return [name for name in (self.units, self.apart) if name is not None]
@@ -168,10 +174,17 @@ class Selection:
     # ---------------------------------------------------------------- opening
 
     def check(self) -> None:
-        """Refuse a space or a ball that there cannot be. Opens no records."""
-        kind_of(self.space_text)
-        if "(" in self.space_text or self.size is not None:
-            self.ball_on(space_of(self.space_text, self.size))
+        """Refuse a space, coordinates or a ball that there cannot be. Opens no records."""
+        kind = kind_of(self.space_text)
+        if self.coordinates is not None and self.coordinates not in kind.coordinates:
+            raise InvalidArgumentError(
+                "`coordinates` {coordinates} means nothing for `space` {name}. Leave it out.",
+                coordinates=self.coordinates,
+                name=self.space_text,
+            )
+        space = self.sized_space
+        if space is not None and (self.radius, self.ball) != (None, None):
+            self.ball_on(space)
 
     def open(self, *, tell: Tell | None = None, within: str | os.PathLike[str] | None = None) -> Selected:
         """Open the files: headers and shapes, where records are read a block at a time; the whole where they are not.
@@ -181,6 +194,7 @@ class Selection:
         tell : is told which files are read, where a folder or a pattern was given
         within : a folder; whatever is named must lie in it, links followed, and nothing else is opened
         """
+        self.check()
         if within is not None:
             self._refuse_outside(pathlib.Path(within).resolve())
         return read(self, tell or (lambda said: None)).beside(self.units, self.labels, self.covariate)
@@ -214,7 +228,6 @@ class Selection:
         population, name, curator, confirm : as in :meth:`~dpmanifold.ledger.Population.register`
         opened : what was read by this selection before; opened now where it is not given
         """
-        self.check()
         found = self.open(tell=cast("Tell | None", curator)) if opened is None else opened
         classes = None if self.classes is None else classes_of(list(map(str, self.classes)))
         return population.register(
@@ -241,18 +254,20 @@ class Selection:
             raise InvalidArgumentError(
                 "`dataset` {name}: a version is a whole number, as in {plain}@1.", name=name, plain=plain
             )
-        which = int(version) if version else None
         later = {"units": _LATER, "labels": _LATER, "covariate": _LATER}
-        known = population.dataset(plain, None, **later, version=which)
+        known = population.dataset(plain, None, **later, version=int(version) if version else None)
         self._refuse_others(name, known)
         beside: dict[str, Any] = {option: self._where(option, known) for option in later}
-        chosen = replace(self._as_registered(known), space=self.space or known.ball.space, **beside)
+        chosen = replace(self._as_registered(known), space=known.ball.space, size=None, **beside)
+        chosen.check()
         return population.dataset(plain, partial(chosen.open, tell=tell), **later, version=known.version)
 
     def _refuse_others(self, name: str, known: RegisteredData) -> None:
         """Refuse words that cannot be about these data."""
         space = known.ball.space
-        if self.space is not None and not issubclass(type(space), kind_of(self.space_text)):
+        sized = None if self.space is None else self.sized_space
+        is_other = self.space is not None and not issubclass(type(space), kind_of(self.space_text))
+        if is_other or (sized is not None and sized.shape != space.shape):
             raise InvalidArgumentError(
                 "`space` {words} is not that of {id}, {space!r}.", words=self.space, id=known.id, space=space
             )
@@ -277,17 +292,15 @@ class Selection:
         Data are known again by all that was registered with them, whatever is asked about them now.
         """
         said: str | None = getattr(self, option)
-        there = {"units": True, "labels": "classes" in known.facts, "covariate": known.covariate is not None}[option]
-        if not there:
-            if said is not None:
-                _refuse_other(option, known.id, None)
-            return None
-        column = known.about[option]["column"] if option == "covariate" else known.about[option]
-        if option == "units" and known.unit == "record":
-            column = EACH
-        if said is not None and column not in (None, said):
-            _refuse_other(option, known.id, column)
-        if said is None and column is None:
+        units = EACH if known.unit == "record" else known.about["units"]
+        column, there = {
+            "units": (units, True),
+            "labels": (known.about["labels"], "classes" in known.facts),
+            "covariate": (known.about.get("covariate", {}).get("column"), known.covariate is not None),
+        }[option]
+        if said is not None and (not there or column not in (None, said)):
+            _refuse_other(option, known.id, column if there else None)
+        if there and said is None and column is None:
             raise InvalidArgumentError(
                 "{option}: {id} was registered with {option}, by which it is known again, and not from a "
                 "column that is read along with the records. Give it here as well; or, for a command that does "
@@ -295,7 +308,7 @@ class Selection:
                 option=Argument(option),
                 id=known.id,
             )
-        return said if said is not None else str(column)
+        return column if said is None else said
 
     def _reading(self, kind: str) -> dict[str, Any]:
         """Return how files become records, as a registration saves it: no path, and nothing that stands in a file."""
