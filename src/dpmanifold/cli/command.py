@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+import typer
+
 from dpmanifold.ball import Ball
 from dpmanifold.cli import options
 from dpmanifold.cli.arguments import promise_of
@@ -19,6 +21,7 @@ from dpmanifold.cli.options import at_work
 from dpmanifold.cli.outputs import Folder, Outputs, Views
 from dpmanifold.cli.payer import NOBODY, Payer, paying, refuse_contradictions
 from dpmanifold.cli.speech import complain
+from dpmanifold.cli.study import without_other_ball
 from dpmanifold.data.selection import WORDS, Selection
 from dpmanifold.data.specifications import classes_of
 from dpmanifold.errors import InvalidArgumentError
@@ -232,8 +235,9 @@ def dressed(
     function: Callable[..., None], parameters: Sequence[inspect.Parameter], name: str, words: str | None
 ) -> Callable[..., None]:
     """Return a function as a guarded command with the parameters that typer is to read."""
-    run = guarded(function)
-    parameters = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in sorted(parameters, key=_is_advanced)]
+    run = guarded(lambda context, **words: function(**without_other_ball(context, words)))
+    said = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in sorted(parameters, key=_is_advanced)]
+    parameters = [parameter("context", typer.Context), *said]
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {one.name: one.annotation for one in parameters}
     run.__name__, run.__doc__ = name, words

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pathlib
 from typing import Annotated, Any
 
 import typer
@@ -17,9 +18,10 @@ from dpmanifold.cli import (
     remote,
     results,
     service,
+    study,
 )
 from dpmanifold.cli.build import command_of, known_queries
-from dpmanifold.cli.failures import FAULT, Terminated, unwinding
+from dpmanifold.cli.failures import FAULT, Terminated, guarded, unwinding
 from dpmanifold.cli.speech import CannotPrintError, complain, finish, give_up_stdout, say, use_plain_letters
 
 
@@ -46,7 +48,7 @@ app = typer.Typer(
     name="dpm",
     cls=_Commands,
     help="Differentially private statistics for data on curved spaces.\n\n"
-    "Start with dpm demo; then dpm plan, dpm check, dpm mean, dpm show; dpm ledger keeps account. "
+    "Start with dpm demo; then dpm init, dpm check, dpm plan, dpm mean, dpm show; dpm ledger keeps account. "
     "Exit codes: 0 done, 1 a fault of the program "
     "or the machine, 2 bad arguments, 3 data refused, 4 the promise cannot be kept, or a result or a ledger does not "
     "hold, 129, 130 or 143 interrupted.",
@@ -64,18 +66,31 @@ def _show_version(wanted: bool) -> None:
 
 
 @app.callback()
+@guarded
 def main(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
+    study_file: Annotated[
+        pathlib.Path | None,
+        typer.Option(
+            "--study",
+            envvar="DPM_STUDY",
+            metavar="FILE",
+            help="A study file (dpm init): commands take from it what is not said. Default: study.toml in this folder.",
+        ),
+    ] = None,
 ) -> None:
     """Take the options that come before a command."""
+    study.use(context, study_file)
 
 
 _FIRST, _DATA, _PRIVATE, _AFTER = "Before any data", "Preparing data", "Private releases", "Afterwards"
 _SERVING, _PAPERS = "Serving", "The papers"
 for name, command, panel in (
     ("demo", demo.demo, _FIRST),
+    ("init", study.init, _FIRST),
     ("plan", public.plan, _FIRST),
     ("spaces", public.spaces, _FIRST),
     ("mechanisms", public.mechanisms, _FIRST),

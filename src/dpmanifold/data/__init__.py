@@ -18,6 +18,7 @@ from dpmanifold.data.nifti import from_nifti, load_tensors
 from dpmanifold.data.readers import READERS
 from dpmanifold.data.selection import Selection
 from dpmanifold.data.steady import from_blocks, from_zarr
+from dpmanifold.data.study import Study
 from dpmanifold.data.tables import Table
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "FileFound",
     "Inspection",
     "Selection",
+    "Study",
     "Table",
     "as_records",
     "correlation_ball",
