@@ -109,7 +109,7 @@ def _run(folder, nursery, planted):
             for line in running.lines()
         }
         seen.content.append(running.log.read_bytes())
-        seen.content += [path.read_bytes() for path in (folder / "state").glob("service.db*")]
+        seen.content += [path.read_bytes() for path in (folder / "state").glob("service.db*") if path.is_file()]
     return seen, log
 
 
