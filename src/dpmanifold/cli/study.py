@@ -15,7 +15,7 @@ from dpmanifold.cli.failures import guarded
 from dpmanifold.cli.outputs import check_target
 from dpmanifold.cli.speech import say, say_answer
 from dpmanifold.data.dataset import Dataset
-from dpmanifold.data.selection import Selection
+from dpmanifold.data.selection import READING, Selection
 from dpmanifold.data.specifications import EACH
 from dpmanifold.data.study import STUDY, Study
 from dpmanifold.errors import DPManifoldError, InvalidArgumentError
@@ -27,7 +27,7 @@ _LEDGER = ("ledger", "population", "principal", "secret")
 _TWO = ("path", "labels", "classes")  # of which two groups have their own
 _WITHOUT = {
     "plan": _PLANNED, "sensitivity": ("space", "size", "radius"), "audit": _PLANNED, "verify": (), "show": (),
-    "descriptors": (), "init": (), "predict": ("columns", "array", "order", "coordinates", "mask", "normalize"),
+    "descriptors": (), "init": (), "predict": READING,
 }  # fmt: skip
 _GROUPS = {"population": ("add", "cap", "grant", "list", "grants", "history"), "dataset": ("add", "list")}
 # Columns of which people are usually known by.

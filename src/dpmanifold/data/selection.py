@@ -314,7 +314,7 @@ class Selection:
         """Return how files become records, as a registration saves it: no path, and nothing that stands in a file."""
         said = self.to_dict()
         image = {"mask": _IMAGE} if self.mask not in (None, "nonzero") else {}
-        return {"files": kind, **{name: said[name] for name in _READING if name in said}, **image}
+        return {"files": kind, **{name: said[name] for name in READING if name in said}, **image}
 
     def _as_registered(self, known: RegisteredData) -> Selection:
         """Return the selection with what was registered in place of what is left out; refuse what is said otherwise.
@@ -326,11 +326,11 @@ class Selection:
         saved = known.about.get(SELECTION, {})
         if saved.get("files") != now["files"]:
             return self
-        for name in _READING:
+        for name in READING:
             then = saved.get(name)
             if now.get(name) != then and (name in now or then == _IMAGE):
                 _refuse_other(name, known.id, ",".join(then) if isinstance(then, list) else then)
-        return replace(self, **{name: saved[name] for name in _READING if name in saved and name not in now})
+        return replace(self, **{name: saved[name] for name in READING if name in saved and name not in now})
 
 
 def _refuse_other(option: str, id: str, registered: object) -> NoReturn:
@@ -354,7 +354,8 @@ WORDS: dict[str, Any] = {one.name: one.default for one in fields(Selection) if o
 """What can be said of records besides their paths, and what is meant where it is left out."""
 
 _IMAGE = "an image"  # stands for the path of a mask, which may lie elsewhere later
-_READING = ("columns", "array", "order", "coordinates", "normalize", "mask")
+READING = ("columns", "array", "order", "coordinates", "normalize", "mask")
+"""How files become records: what a registration saves, and what a result is applied with."""
 
 
 def _text(given: Any, name: str) -> str | None:
