@@ -25,7 +25,7 @@ _BALL = ("radius", "center", "source", "ball")
 _PLANNED = ("space", "size", *_BALL)  # where --units is a number
 _LEDGER = ("ledger", "population", "principal", "secret")
 _TWO = ("path", "labels", "classes")  # of which two groups have their own
-_WITHOUT = {
+_ONLY = {
     "plan": _PLANNED, "sensitivity": ("space", "size", "radius"), "audit": _PLANNED, "verify": (), "show": (),
     "descriptors": (), "init": (), "predict": READING,
 }  # fmt: skip
@@ -50,7 +50,7 @@ class Defaults(dict[str, Any]):
             return {**dict.fromkeys(("status", "audit", "reconcile", "export"), self._of(_LEDGER)), **groups}
         if command == "two-sample-test":
             return self._of([name for name in self._said if name not in _TWO])
-        return self._of(_WITHOUT[command]) if command in _WITHOUT else self._said
+        return self._of(_ONLY[command]) if command in _ONLY else self._said
 
     def _of(self, names: Any) -> dict[str, Any]:
         return {name: self._said[name] for name in names if name in self._said}
