@@ -22,7 +22,7 @@ from dpmanifold.cli.outputs import Folder, Outputs, Views
 from dpmanifold.cli.payer import NOBODY, Payer, paying, refuse_contradictions
 from dpmanifold.cli.speech import complain
 from dpmanifold.cli.study import without_other_ball
-from dpmanifold.data.selection import WORDS, Selection
+from dpmanifold.data.selection import BALL, WORDS, Selection
 from dpmanifold.data.specifications import classes_of
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.mechanisms import MECHANISMS
@@ -167,8 +167,8 @@ def question_of(words: dict[str, Any], tell: Teller | None = None, payer: Payer 
         raise InvalidArgumentError("`dataset` names data of a ledger: give `ledger` as well, or leave it out.")
     # The accounts of the command line are populations.
     known = chosen.registered(cast(Any, payer.account), words["dataset"], tell=tell)
-    no_ball = (chosen.radius, chosen.center, chosen.source, chosen.ball) == (None, None, "", None)
-    ball = known.ball if no_ball else chosen.ball_on(known.ball.space)
+    has_ball = any(getattr(chosen, name) != WORDS[name] for name in BALL)
+    ball = chosen.ball_on(known.ball.space) if has_ball else known.ball
     return Question(Opened(known, None), ball, privacy)
 
 

@@ -15,14 +15,13 @@ from dpmanifold.cli.failures import guarded
 from dpmanifold.cli.outputs import check_target
 from dpmanifold.cli.speech import say, say_answer
 from dpmanifold.data.dataset import Dataset
-from dpmanifold.data.selection import READING, Selection
+from dpmanifold.data.selection import BALL, READING, Selection
 from dpmanifold.data.specifications import EACH
 from dpmanifold.data.study import STUDY, Study
 from dpmanifold.errors import DPManifoldError, InvalidArgumentError
 from dpmanifold.manifolds import SPACES
 
-_BALL = ("radius", "center", "source", "ball")
-_PLANNED = ("space", "size", *_BALL)  # where --units is a number
+_PLANNED = ("space", "size", *BALL)  # where --units is a number
 _LEDGER = ("ledger", "population", "principal", "secret")
 _TWO = ("path", "labels", "classes")  # of which two groups have their own
 _ONLY = {
@@ -64,8 +63,8 @@ def use(context: typer.Context, path: pathlib.Path | None) -> None:
 
 def without_other_ball(context: typer.Context, words: Mapping[str, Any]) -> dict[str, Any]:
     """Return what was said, without the ball of a study where another one was typed."""
-    typed = {name for name in _BALL if words.get(name) and "MAP" not in str(context.get_parameter_source(name))}
-    others = (_BALL[:3] if "ball" in typed else _BALL[3:]) if typed else ()
+    typed = {name for name in BALL if words.get(name) and "MAP" not in str(context.get_parameter_source(name))}
+    others = (BALL[:3] if "ball" in typed else BALL[3:]) if typed else ()
     return {**words, **{name: None for name in others if name in words and name not in typed}}
 
 

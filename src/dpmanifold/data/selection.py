@@ -200,11 +200,7 @@ class Selection:
         return read(self, tell or (lambda said: None)).beside(self.units, self.labels, self.covariate)
 
     def _refuse_outside(self, folder: pathlib.Path) -> None:
-        texts = [
-            text
-            for text in (self.units, self.labels, self.covariate, self.center, self.mask, self.ball)
-            if isinstance(text, str)
-        ]
+        texts = [text for text in (getattr(self, name) for name in FILES) if isinstance(text, str)]
         parts = [part for text in texts for part in (text, text.rpartition(":")[0]) if part]
         for path in (*self.paths, *filter(os.path.lexists, parts)):
             if not pathlib.Path(path).resolve().is_relative_to(folder):
@@ -354,6 +350,10 @@ WORDS: dict[str, Any] = {one.name: one.default for one in fields(Selection) if o
 """What can be said of records besides their paths, and what is meant where it is left out."""
 
 _IMAGE = "an image"  # stands for the path of a mask, which may lie elsewhere later
+BALL = ("radius", "center", "source", "ball")
+"""How the public ball is said."""
+FILES = ("units", "labels", "covariate", "center", "mask", "ball")
+"""What may be the name of a file, besides the paths."""
 READING = ("columns", "array", "order", "coordinates", "normalize", "mask")
 """How files become records: what a registration saves, and what a result is applied with."""
 

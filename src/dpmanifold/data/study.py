@@ -10,13 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, final
 
-from dpmanifold.data.selection import Selection
+from dpmanifold.data.selection import BALL, FILES, Selection
 from dpmanifold.errors import InvalidArgumentError, Message, Public
 from dpmanifold.files import whole_file
 
 STUDY = pathlib.Path("study.toml")
-_BALL = ("radius", "center", "source", "ball")
-_FILES = ("units", "labels", "covariate", "center", "mask", "ball")  # which may be files
 
 
 @final
@@ -78,7 +76,7 @@ class Study:
             return str(folder / text) if any(part and (folder / part).exists() for part in parts) else text
 
         about = self.selection
-        there: dict[str, Any] = {name: file(getattr(about, name)) for name in _FILES}
+        there: dict[str, Any] = {name: file(getattr(about, name)) for name in FILES}
         ledger = str(folder / self.ledger) if self.ledger and "://" not in self.ledger else self.ledger
         return replace(
             self,
@@ -90,7 +88,7 @@ class Study:
     def write(self, path: str | os.PathLike[str] = STUDY) -> None:
         """Write the study file, whole or not at all; a file that is there is replaced."""
         said = self.selection.to_dict()
-        ball = {name: said.pop(name) for name in _BALL if name in said}
+        ball = {name: said.pop(name) for name in BALL if name in said}
         pays = {name: getattr(self, field) for name, field in _PAYS.items() if getattr(self, field) is not None}
         with whole_file(path) as file:
             file.write(_HEAD)
@@ -101,7 +99,7 @@ class Study:
 _HEAD = "# What every release of this study has in common: dpm and dpmanifold.data.Study read it.\n"
 _PAYS = {"path" if one.name == "ledger" else one.name: one.name for one in fields(Study) if one.name != "selection"}
 
-_TABLES = {"ball": _BALL, "ledger": tuple(_PAYS)}
+_TABLES = {"ball": BALL, "ledger": tuple(_PAYS)}
 
 
 def _table(found: dict[str, Any], name: str, known: tuple[str, ...], path: pathlib.Path) -> dict[str, Any]:

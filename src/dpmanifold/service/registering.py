@@ -21,7 +21,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, delete, insert, select, update
 
-from dpmanifold.data import Selection
+from dpmanifold.data.selection import FILES, Selection
 from dpmanifold.data.specifications import EACH
 from dpmanifold.errors import (
     Argument,
@@ -44,7 +44,6 @@ from dpmanifold.stats.curator import Notice
 
 _STAGING = ".staging-"
 _NUMBERS = re.compile(r"[-+0-9.eE, ]+")
-_BESIDE = ("units", "labels", "covariate", "center")
 
 
 def registered(service: Service, registration: str) -> None:
@@ -191,7 +190,7 @@ def _staged(
         staging = Staging(root, folder)
         path = staging.take(request.get("path"), "path", "records")
         redaction.copied(path, str(request.get("path")))
-        beside = {name: _beside(staging, request.get(name), name, redaction) for name in _BESIDE}
+        beside = {name: _beside(staging, request[name], name, redaction) for name in FILES if name in request}
         said = {name: value for name, value in request.items() if name not in ("path", "confirm")}
         (folder / "empty").mkdir()
         os.chdir(folder / "empty")  # whatever is taken for the name of a file here is none
