@@ -1,5 +1,6 @@
 """Sources are read in the memory of a few blocks, however many there are; seconds each, in processes of their own."""
 
+import gzip
 import subprocess
 import sys
 
@@ -97,6 +98,22 @@ before = peak()
 roles[role]()
 print(peak() - before)
 """
+OF_CSV = """
+import resource, sys
+import dpmanifold as dpm
+from dpmanifold import data
+def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
+limit = 4 * 2**30
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+before = peak()
+try:
+    source = data.Dataset(sys.argv[1], columns=["x", "y"])
+    rows = sum(len(block.records) for piece in source.bound(dpm.Euclidean(2)) for block in piece.blocks())
+    assert rows == 4000
+except dpm.errors.InvalidDataError as refused:
+    assert "characters" in str(refused), refused
+print(peak() - before)
+"""
 ROLES = [
     "units", "labels", "values", "bytes", "label bytes", "gaps", "covariate", "one column", "an array", "fingerprint",
 ]  # fmt: skip
@@ -143,6 +160,27 @@ def test_one_long_word_among_many_does_not_widen_the_others(tmp_path, role):
     path.write_text("long,x,y\n" + "".join(rows))
     assert memory_of(OF_WORDS, path, role, "right") < 120
     assert memory_of(OF_WORDS, path, "one column", "right") < 120
+
+
+RECORDS = {
+    "a long line": (b"x,y\n0,0\n", b"a" * 2**20, 800),
+    "many names": (b"", b"a," * 2**19, 200),
+    "many entries over many lines": (b"x,y\n0,0\n", b'"\n",' * 2**18, 200),
+    "long entries in every record": (b"x,y,long\n", (b"a" * 100_000 + b"," + b"b" * 100_000 + b',"a\rb"\n') * 5, 800),
+}
+
+
+@pytest.mark.parametrize("kind", RECORDS)
+def test_packed_csv_takes_the_memory_of_one_record(tmp_path, kind):
+    """A megabyte of it unpacks to gigabytes."""
+    start, part, times = RECORDS[kind]
+    path = tmp_path / "packed.csv.gz"
+    with gzip.open(path, "wb", compresslevel=6) as stream:
+        stream.write(start)
+        for _ in range(times):
+            stream.write(part)
+    found = memory_of(OF_CSV, path)
+    assert isinstance(found, float) and found < 160  # noqa: PT018  MB
 
 
 @pytest.mark.parametrize("column", ["text", "lists"])

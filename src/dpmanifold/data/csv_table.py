@@ -36,10 +36,16 @@ from dpmanifold.errors import Public
 from dpmanifold.linalg.native.library import limited, thread_limit
 
 _DELIMITERS = (",", ";", "\t")
-# Lines that the careful reader puts into a block.
-_BLOCK = 8192
+# Characters of a record, over all its lines: what is packed may unpack to any number of them.
+_LONGEST_RECORD = 2**24
+# Characters that the careful reader puts into a block, and then to the end of the record.
+_BLOCK = 2**20
 # Bytes of a file from which its length is guessed.
 _SAMPLE = 65_536
+
+
+# The number of a record's last line, its entries, and how many characters it has.
+Record = tuple[int, list[str], int]
 
 
 class CsvTable(StreamedTable):
@@ -56,7 +62,7 @@ class CsvTable(StreamedTable):
         # The file stays open behind its names: what is asked for first is read without opening it again.
         self._held: IO[bytes] | None = None
         with contextlib.closing(self._lines(hold=True)) as lines:
-            self._last_line_of_names, self.names = next(lines, (0, []))
+            self._last_line_of_names, self.names, _ = next(lines, (0, [], 0))
         if not self.names:
             raise bad_file(path, "it is empty. Give a line with the names of the columns, and the records below.")
         if _looks_like_data(self.names):
@@ -98,21 +104,19 @@ class CsvTable(StreamedTable):
 
     def place(self, row: int) -> str:
         """Say in which line a row ends."""
-        return f"line {next(itertools.islice(self._records(), row, None), (0, []))[0]}"
+        return f"line {next(itertools.islice(self._records(), row, None), (0, [], 0))[0]}"
 
     def _careful_rows(self, numbers: Sequence[int], beside: Sequence[int], skip: int) -> Iterator[TableRows]:
         """Yield rows line by line, some of the first left out."""
         lines = itertools.islice(self._records(), skip, None)
-        while block := list(itertools.islice(lines, _BLOCK)):
-            wanted = dict.fromkeys((*numbers, *beside))
-            yield _rows(
-                {place: pa.array([cells[place] for _, cells in block]) for place in wanted}, numbers, beside, len(block)
-            )
+        while block := list(_some_of(lines, _BLOCK)):
+            wanted = {place: pa.array([cells[place] for cells in block]) for place in (*numbers, *beside)}
+            yield _rows(wanted, numbers, beside, len(block))
 
-    def _records(self) -> Iterator[tuple[int, list[str]]]:
+    def _records(self) -> Iterator[Record]:
         """Yield the lines below the names; only at the end may lines be blank, or records would change places."""
         width, blank = len(self.names), 0
-        for line, cells in itertools.islice(self._lines(), 1, None):
+        for line, cells, size in itertools.islice(self._lines(), 1, None):
             if not cells:
                 blank = blank or line
                 continue
@@ -131,21 +135,36 @@ class CsvTable(StreamedTable):
                     n_cells=Public(len(cells)),
                     width=Public(width),
                 )
-            yield line, cells
+            yield line, cells, size
 
-    def _lines(self, hold: bool = False) -> Generator[tuple[int, list[str]], None, None]:
-        """Yield line numbers and entries, the names first; hold the file for the next one who reads it."""
-        line = 0
+    def _lines(self, hold: bool = False) -> Generator[Record, None, None]:
+        """Yield records, the names first; hold the file for the next one who reads it."""
+        line = taken = 0
+
+        def parts(text: io.TextIOWrapper) -> Iterator[str]:
+            nonlocal taken
+            while part := text.readline(_LONGEST_RECORD):
+                taken += len(part)
+                if taken >= _LONGEST_RECORD:
+                    raise bad_file(
+                        self.path,
+                        "the record after line {line} has more than {most} characters. Look for quotes that do not "
+                        "close; save numbers of large records as .npy.",
+                        line=Public(line),
+                        most=Public(_LONGEST_RECORD),
+                    )
+                yield part
+
         try:
             with self._bytes(hold) as stream:
                 text = io.TextIOWrapper(cast(io.BufferedReader, stream), encoding="utf-8-sig", newline="")
                 try:
-                    self._delimiter = max(self._delimiters, key=text.readline().count)
+                    self._delimiter = max(self._delimiters, key=text.readline(_LONGEST_RECORD).count)
                     text.seek(0)
-                    reader = csv.reader(text, delimiter=self._delimiter, strict=True)
+                    reader = csv.reader(parts(text), delimiter=self._delimiter, strict=True)
                     for cells in reader:
-                        line = reader.line_num
-                        yield line, [cell.strip() for cell in cells] if line == 1 else cells
+                        line, size, taken = reader.line_num, taken, 0
+                        yield line, [cell.strip() for cell in cells] if line == 1 else cells, size
                 finally:
                     text.detach()  # or it would close the file
         except UnicodeDecodeError:
@@ -174,6 +193,15 @@ class CsvTable(StreamedTable):
             with stream:
                 stream.seek(0)
                 yield stream
+
+
+def _some_of(lines: Iterator[Record], most: int) -> Iterator[list[str]]:
+    """Yield the entries of the next records, of so many characters together."""
+    for _, cells, size in lines:
+        yield cells
+        most -= size
+        if most <= 0:
+            return
 
 
 def _looks_like_data(names: list[str]) -> bool:

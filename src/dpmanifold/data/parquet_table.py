@@ -42,7 +42,8 @@ _LONGEST_FOOTER = 2**26
 class ParquetTable(StreamedTable):
     """A Parquet file, read by pyarrow in batches of rows; with `groups`, those of some row groups alone.
 
-    `group_rows` are the numbers of rows of its row groups.
+    `group_rows` are the numbers of rows of its row groups, and `kinds` say in a word what its columns hold: "whole",
+    "number", "text", "object", "lists" or "something else".
     """
 
     suffixes = (".parquet",)
@@ -59,13 +60,14 @@ class ParquetTable(StreamedTable):
         self._groups = list(range(len(self.group_rows)) if groups is None else groups)
         self.names = list(self._schema.names)
         self._types = {field.name: field.type for field in self._schema}
+        self.kinds = {name: _kind(found) for name, found in self._types.items()}
         self.refuse_width()
 
     def rows(self, names: Sequence[str] | None, beside: Sequence[str] = ()) -> Iterator[TableRows]:
         """Yield rows, of all row groups or of some; a column of lists gives as many numbers as they are long."""
         names = [self.names[place] for place in self._positions(names)]
         self._positions(beside)
-        lists = [name for name in names if self.kind(name) == "lists"]
+        lists = [name for name in names if self.kinds[name] == "lists"]
         if lists and len(names) > 1:
             raise bad_file(
                 self.path,
@@ -73,7 +75,7 @@ class ParquetTable(StreamedTable):
                 lists=lists[0],
             )
         for name in names:
-            if self.kind(name) == "something else":
+            if self.kinds[name] == "something else":
                 raise bad_file(
                     self.path,
                     "column {name!r} is of a type that is not numbers. Choose others with `columns=`.",
@@ -85,19 +87,15 @@ class ParquetTable(StreamedTable):
                 values = _lists(batch.column(lists[0]), self.list_width(lists[0]))
             elif names:
                 values = np.concatenate([arrow_numbers(batch.column(name)) for name in names], axis=1)
-            yield TableRows(values, [_entries(batch.column(name), self.kind(name)) for name in beside])
+            yield TableRows(values, [_entries(batch.column(name), self.kinds[name]) for name in beside])
 
     def place(self, row: int) -> str:
         """Say which row it is."""
         return f"row {row} (the first is 0)"
 
-    def kind(self, name: str) -> str:
-        """Return in a word what a column holds: "whole", "number", "text", "object", "lists" or "something else"."""
-        return _kind(self._types[name])
-
     def column_named(self, name: str) -> Column:
         """Return what is known of a column: lists are numbers, as many as they are long."""
-        kind = self.kind(name)
+        kind = self.kinds[name]
         return Column(name, "number", self.list_width(name)) if kind == "lists" else Column(name, kind)
 
     def list_width(self, name: str) -> int:
@@ -112,7 +110,7 @@ class ParquetTable(StreamedTable):
 
     def _open(self, names: Sequence[str] = ()) -> pq.ParquetFile:
         """Open the file, to read these columns: those of text as the words that occur, which may be long, and codes."""
-        words = [name for name in names if self.kind(name) in ("text", "object")]
+        words = [name for name in names if self.kinds[name] in ("text", "object")]
         return pq.ParquetFile(
             self.path, pre_buffer=False, buffer_size=_BUFFER, page_checksum_verification=True, read_dictionary=words
         )
@@ -161,7 +159,7 @@ class ParquetTable(StreamedTable):
         wide = 0
         paths = {self._about.schema.column(place).path: place for place in range(self._about.num_columns)}
         for name in names:
-            kind, most = self.kind(name), _BYTES
+            kind, most = self.kinds[name], _BYTES
             leaf = paths[name] if name in paths else next(paths[path] for path in paths if path.startswith(f"{name}."))
             for group in groups if kind not in ("whole", "number") else ():
                 found, rows = self._about.row_group(group).column(leaf), max(1, self.group_rows[group])

@@ -190,16 +190,14 @@ def first_missing(entries: Entries) -> int | None:
     if isinstance(entries, np.ndarray):
         return None
     missing = pc.is_null(entries)
-    if not pa.types.is_dictionary(entries.type):
-        return int(pc.index(missing, True).as_py()) if entries.null_count else None
-    words = entries.dictionary
-    shortest = pc.min(pc.binary_length(words)).as_py() if len(words) else 0
-    if entries.null_count == 0 and shortest > _LONGEST_WORD:
-        return None
-    none = pc.is_in(pc.utf8_lower(words), value_set=pa.array(sorted(MISSING_WORDS)))
-    if entries.null_count == 0 and not pc.any(none).as_py():
-        return None
-    found = pc.or_(missing, pc.fill_null(none.take(entries.indices), True)).index(True).as_py()
+    if pa.types.is_dictionary(entries.type):
+        words = entries.dictionary
+        shortest = pc.min(pc.binary_length(words)).as_py() if len(words) else 0
+        if entries.null_count == 0 and shortest > _LONGEST_WORD:
+            return None
+        none = pc.is_in(pc.utf8_lower(words), value_set=pa.array(sorted(MISSING_WORDS)))
+        missing = pc.or_(missing, pc.fill_null(none.take(entries.indices), True))
+    found = missing.index(True).as_py()
     return None if found < 0 else int(found)
 
 
