@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.errors import InvalidArgumentError
@@ -23,7 +22,6 @@ from dpmanifold.linalg.symmetric import (
     expm,
     from_vecd,
     log_of_eigenvalues,
-    logm,
     pack_triangles,
     positive_eigenvalues,
     symmetrize,
@@ -105,58 +103,6 @@ def log_euclidean_mean(
            [0., 4.]])
     """
     return expm(log_mean(x, weights, condition=condition))
-
-
-def clipped_log_mean(
-    x: FloatArray, center: FloatArray, radius: float, *, condition: float = passes.ANY_CONDITION
-) -> tuple[FloatArray, FloatArray]:
-    """Return the mean of log x - center with differences clipped to `radius`, (k, k), and their lengths before, (n,).
-
-    `center` is a logarithm, (k, k). This is the log-Euclidean mean of clipped matrices, seen from the centre.
-
-    Examples
-    --------
-    >>> mean, lengths = clipped_log_mean(np.diag([1.0, np.exp(4.0)])[None], np.zeros((2, 2)), 1.0)
-    >>> mean.round(12) + 0.0, lengths.round(12)
-    (array([[0., 0.], [0., 1.]]), array([4.]))
-    """
-    x = passes.entered(x)
-    _one_axis(x)
-    if not radius >= 0:
-        raise InvalidArgumentError(f"`radius` must be a number of at least 0, got {radius!r}.")
-    sums = _triangle_sum(x, radius if 0 < radius < math.inf else LARGEST_LOGARITHM)
-    if not passes.usable(x):
-        clipped, lengths = shortened(logm(x) - center, radius)
-        sums.add(pack_triangles(clipped))
-        return unpack_triangles(sums.total()[0]) / len(x), lengths
-    found = passes.run(
-        _batch(x), passes.LOG, center=passes.plain(center), radius=radius, norms=True, sums=sums, condition=condition
-    )
-    assert found.norms is not None
-    clipped, found.norms[found.marked] = shortened(log_of_eigenvalues(x[found.marked]) - center, radius)
-    sums.add(pack_triangles(clipped))
-    return unpack_triangles(sums.total()[0]) / len(x), found.norms
-
-
-def log_second_moment(
-    x: FloatArray, center: FloatArray | None = None, *, condition: float = passes.ANY_CONDITION
-) -> FloatArray:
-    """Return the mean of c c' for c = vecd(log x - center); (n, k, k) -> (d, d), d = k(k+1)/2.
-
-    Examples
-    --------
-    >>> log_second_moment(np.diag([1.0, np.exp(2.0)])[None]).round(9)[1]
-    array([0., 4., 0.])
-    """
-    x = passes.entered(x)
-    size = x.shape[-1] * (x.shape[-1] + 1) // 2
-    shift = np.zeros(size) if center is None else to_vecd(center)
-    total = np.zeros((size, size))
-    step = _block_of(x)
-    for start in range(0, len(x), step):
-        c = log_coordinates(x[start : start + step], condition=condition) - shift
-        total += c.T @ c
-    return total / len(x)
 
 
 def whitened_log_sum(
@@ -246,23 +192,6 @@ def affine_gradient(
     if weights is not None:
         return from_vecd(whitened_log_sum(inverse, x, weights, power, condition=condition)[0])
     return _mean_of_logarithms(x, condition, inverse, power)
-
-
-def not_definite(x: FloatArray) -> npt.NDArray[np.intp]:
-    """Return the indices of matrices (n, k, k) that are not finite or not positive definite to working precision.
-
-    Examples
-    --------
-    >>> not_definite(np.stack([np.eye(2), -np.eye(2), np.full((2, 2), np.nan)]))
-    array([1, 2])
-    """
-    x = passes.entered(x)
-    with np.errstate(all="ignore"):
-        suspects = np.flatnonzero(inspect(x, math.inf)[1])
-    finite = np.asarray(np.isfinite(x[suspects]).all(axis=(-1, -2)))
-    values = np.linalg.eigvalsh(np.where(finite[:, None, None], x[suspects], -np.eye(x.shape[-1])))
-    least = x.shape[-1] * _EPS
-    return np.asarray(suspects[~(values[:, 0] > least * values[:, -1])])
 
 
 def inspect(x: FloatArray, tolerance: float) -> tuple[Array, Array]:
