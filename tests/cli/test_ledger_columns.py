@@ -121,3 +121,48 @@ def test_two_classes_of_a_registered_data_set_are_tested(study):
     found = dpm.load("two-sample-test.json")
     assert [release.n for release in found.released] == [15, 15]
     assert "The release is consistent" in study("verify", "two-sample-test.json", "--ledger", "study.db").stdout
+
+
+def test_a_data_set_is_asked_by_its_name_and_where_it_is(study):
+    """All else that can be said of the records was said when they were registered."""
+    study(*register("ages", "ages.csv", "--covariate", "age", *RANGE, "--columns", "u,v"))
+    study(*register("groups", "groups.csv", "--labels", "group", "--classes", "0,1"))
+    plain = ["--mu", "0.1", "--ledger", "study.db", "--out"]
+    study("mean", "ages.csv", *plain, "mean.json", "--dataset", "ages")
+    study("regression", "ages.csv", *plain, "regression.json", "--dataset", "ages")
+    both = ["--labels", "group", "--classes", "0,1"]
+    study("class-means", "groups.csv", *plain, "classes", "--dataset", "groups", *both)
+    study("two-sample-test", "groups.csv", *plain, "test.json", "--dataset", "groups", "--classes", "0,1")
+    assert (dpm.load("mean.json").n, dpm.load("regression.json").n) == (30, 30)
+
+
+def test_what_is_said_otherwise_later_loses_nothing(study):
+    study(*register("ages", "ages.csv", "--columns", "u,v"))
+    study(*register("groups", "groups.csv", "--labels", "group", "--classes", "0,1"))
+    wrong = {
+        "--columns must be u,v, as ages@1 was registered": ["--columns", "u,age"],
+        "--normalize: ages@1 was registered without": ["--normalize"],
+        "--order: ages@1 was registered without": ["--order", "fsl"],
+        "--units must be who, as ages@1 was registered": ["--units", "age"],
+    }
+    for words, said in wrong.items():
+        assert words in study(*asked("mean", "ages.csv", "ages", *said), code=2).stderr
+    other = ["--labels", "u", "--classes", "0,1"]
+    told = study(*asked("k-sample-test", "groups.csv", "groups", *other), code=2).stderr
+    assert "--labels must be group, as groups@1 was registered" in told
+
+
+def test_a_release_would_be_lost_if_nobody_compared(study, monkeypatch):
+    monkeypatch.setattr(dpm.data.Selection, "_as_registered", lambda self, known: self)
+    study(*register("ages", "ages.csv", "--columns", "u,v"))
+    assert "lost" in study(*asked("mean", "ages.csv", "ages", "--columns", "u,age"), code=1).stderr
+    assert spent(study) is not None
+
+
+@pytest.mark.parametrize("missing", ["--space", "--units"])
+def test_without_a_data_set_all_is_to_be_said(study, missing):
+    place = HOW.index(missing)
+    said = ["mean", "ages.csv", *HOW[:place], *HOW[place + 2 :], "--mu", "0.1", "--out", "mean.json"]
+    assert f"{missing} is missing" in study(*said, code=2).stderr
+    again = ["ledger", "dataset", "add", "ages", "ages.csv", *HOW[:place], *HOW[place + 2 :]]
+    assert f"{missing} is missing" in study(*again, code=2).stderr

@@ -58,9 +58,9 @@ _INPUTS = {
 
 def shared_signature(
     path: options.Data,
-    space: options.Space,
-    units: options.Units,
     out: options.Out,
+    space: options.SpaceOfRecords = None,
+    units: options.Units = None,
     array: options.Array = None,
     columns: options.Columns = None,
     order: options.Order = None,
@@ -161,6 +161,7 @@ def question_of(words: dict[str, Any], tell: Teller | None = None, payer: Payer 
     """
     privacy, chosen = promise_of(words["epsilon"], words["delta"], words["mu"], words["rho"]), selection_of(words)
     if words["dataset"] is None:
+        chosen.refuse_no_units()
         given = chosen.open(tell=tell)
         return Question(given, chosen.ball_on(given.space), privacy)
     if payer.account is None:

@@ -118,13 +118,12 @@ Mask = Annotated[
     ),
 ]
 _SPELLINGS = [name for kind in SPACES.own() for name in kind.spellings()]
-Space = Annotated[
-    str,
-    typer.Option(
-        help="One of: " + ", ".join(_SPELLINGS) + "; product:spd and the like for stacks of such points; or in full, "
-        "such as 'SPD(3)' or 'Product([SPD(3)] * 50)'."
-    ),
-]
+_SPACE = (
+    f"One of: {', '.join(_SPELLINGS)}; product:spd and the like for stacks of such points; or in full, such as "
+    "'SPD(3)' or 'Product([SPD(3)] * 50)'."
+)
+Space = Annotated[str, typer.Option(help=_SPACE)]
+SpaceOfRecords = Annotated[str | None, typer.Option("--space", help=f"{_SPACE} Needed, but with --dataset.")]
 _SIZE_OF_STACK = "of product:NAME the number of factors and their size, such as 50,3"
 Size = Annotated[
     str | None,
@@ -138,12 +137,12 @@ SizeAlone = Annotated[
     typer.Option(help=f"Dimension d, number of landmarks k, or size k of the matrices; {_SIZE_OF_STACK}."),
 ]
 Units = Annotated[
-    str,
+    str | None,
     typer.Option(
-        help="Who owns each record: each-record (nobody owns two), a column or key of the data, FILE, or FILE:COLUMN."
+        help="Who owns each record: each-record (nobody owns two), a column or key of the data, FILE, or FILE:COLUMN. "
+        "Needed, but with --dataset."
     ),
 ]
-MaybeUnits = Annotated[str | None, typer.Option(help="As in dpm mean; not with --public.")]
 Radius = Annotated[
     float | None,
     typer.Option(

@@ -74,7 +74,7 @@ mean = command_of(
 def _refuse_class_means(words: Words, outputs: Any) -> None:
     if words["images"] and words["dataset"] is not None:
         raise InvalidArgumentError("--images makes descriptors of the data, and --dataset opens them later. Give one.")
-    if words["images"] == (words["space"] is not None):
+    if words["dataset"] is None and words["images"] == (words["space"] is not None):
         raise InvalidArgumentError("give either --space, or --images for descriptors of images.")
     others = ("space", "array", "units", "labels", "classes", "normalize", "ball", "invalid")
     if words["images"] and selection_of(words).says_more_than(*others):
@@ -94,8 +94,9 @@ def _question_of_images(words: Words, tell: Teller | None, payer: Payer) -> Ques
     if len(words["path"]) != 1 or is_pattern(path):
         raise InvalidArgumentError("--images takes one file or one folder. Give the folder that holds them.")
     privacy = promise_of(words["epsilon"], words["delta"], words["mu"], words["rho"])
-    records, public = _describe_images(path, words["array"], words["eta"], words["quiet"])
     chosen = selection_of(words)
+    chosen.refuse_no_units()
+    records, public = _describe_images(path, words["array"], words["eta"], words["quiet"])
     # A folder, and the formats that hold nothing but images, have no columns.
     file = data.open_file(path) if loader_of(path) is not None and pathlib.Path(path).is_file() else None
     given = Selected(records=records, space=public.space, names=() if file is None else file.names, file=file)
@@ -187,8 +188,6 @@ statistic = private_command(
 def _public_ball(words: Words, outputs: Outputs) -> bool:
     """Write the ball of public records, where it is asked for."""
     if not words["public"]:
-        if words["units"] is None:
-            raise InvalidArgumentError("--units is missing: who owns each record (each-record, a column, a file).")
         return False
     private = ("units", "radius", "epsilon", "delta", "mu", "rho", "seed", "picture", "html")
     if any(words[name] is not None for name in private):
@@ -206,7 +205,7 @@ def _public_ball(words: Words, outputs: Outputs) -> bool:
 
 ball = command_of(
     BALL_QUERY,
-    Beside(parameters=[parameter("units", options.MaybeUnits, None)], instead=_public_ball),
+    Beside(instead=_public_ball),
     [
         parameter(
             "public",

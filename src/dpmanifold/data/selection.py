@@ -173,6 +173,11 @@ class Selection:
 
     # ---------------------------------------------------------------- opening
 
+    def refuse_no_units(self) -> None:
+        """Refuse records of which it is not said who owns them."""
+        if self.units is None:
+            raise InvalidArgumentError("`units` is missing: who owns each record (each-record, a column, a file).")
+
     def check(self) -> None:
         """Refuse a space, coordinates or a ball that there cannot be. Opens no records."""
         kind = kind_of(self.space_text)
@@ -224,6 +229,7 @@ class Selection:
         population, name, curator, confirm : as in :meth:`~dpmanifold.ledger.Population.register`
         opened : what was read by this selection before; opened now where it is not given
         """
+        self.refuse_no_units()
         found = self.open(tell=cast("Tell | None", curator)) if opened is None else opened
         classes = None if self.classes is None else classes_of(list(map(str, self.classes)))
         return population.register(
