@@ -152,7 +152,7 @@ def opened_whole(chosen: Selection, kind: type[Manifold]) -> DataFile | None:
     if chosen.columns is None and kind.table_reader == "landmarks" and is_long(table.names):
         return table
     # How many lines a table of text has is not known before it is read, and ids of another file are one per line.
-    elsewhere = any(name not in (EACH, *table.names) for name in chosen.along)
+    elsewhere = any(name not in (None, EACH, *table.names) for name in (chosen.units, chosen.apart))
     return table if elsewhere and not isinstance(table, ParquetTable) else None
 
 
@@ -194,8 +194,8 @@ def _of_images(source: ImageSource, chosen: Selection) -> Selected:
 
 def _at_once(file: DataFile, chosen: Selection) -> Selected:
     """Return the records of a file that is read whole; those of a memory map stay on the disk."""
-    for column in chosen.along:
-        file.keep(column)
+    for column in (chosen.units, chosen.apart):
+        file.keep(column or "")
     name, order, key, mask = chosen.space_text, chosen.order, chosen.array, chosen.mask
     # Where the format itself knows orders (images of tensors), it applies them.
     own: dict[str, Any] = {"order": order} if "order" in file.options else {}

@@ -150,11 +150,6 @@ class Selection:
         return space_of(self.space_text, self.size) if said else None
 
     @property
-    def along(self) -> list[str]:
-        """What may be columns that are read along with the records."""
-        return [name for name in (self.units, self.apart) if name is not None]
-
-    @property
     def apart(self) -> str | None:
         """The column besides the ids that is no part of the records, though no columns were chosen for these."""
         return self.covariate if self.labels is None and self.columns is None else self.labels
