@@ -148,7 +148,6 @@ FUNCTIONS = {
     "weighted": lambda x: linalg.log_mean(x, WEIGHTS),
     "log_euclidean_mean": linalg.log_euclidean_mean,
     "affine_distances": lambda x: linalg.affine_distances(x, np.eye(x.shape[-1]) * 2),
-    "affine_gradient": lambda x: linalg.affine_gradient(x, np.eye(x.shape[-1]) * 2),
     "whitened": lambda x: linalg.whitened(np.eye(x.shape[-1]) / 2, x),
     "whitened_log_sum": lambda x: linalg.whitened_log_sum(np.eye(x.shape[-1]) / 2, x, WEIGHTS),
     "congruence": lambda x: linalg.congruence(np.ones((x.shape[-1],) * 2), x),

@@ -118,7 +118,6 @@ PICTURES = {
     "plan of everything": lambda: plots.plan(
         dpm.plan_mean(N, BALLS["sphere"], dpm.ApproxDP(1.0, 1e-6), everything=True)
     ),
-    "plan curve": lambda: plots.plan_curve(BALLS["sphere"], dpm.PureDP(1.0), np.array([10, 100, 1000])),
     "profile": lambda: plots.profile(mean("sphere", dpm.PureDP(1.0))),
     "profile, several steps": lambda: plots.profile(region("sphere").release),
     "profile of a calibration": lambda: plots.profile(
@@ -313,7 +312,6 @@ def test_a_picture_depends_on_the_record_alone(tmp_path):
         (lambda: plots.tangent(region("spd2"), axes=(0, 3)), "from 0 to 2"),
         (lambda: plots.plan(mean("sphere")), "plan_mean"),
         (lambda: plots.plan(dataclasses.replace(dpm.plan_mean(9, BALLS["line"], GAUSSIAN), rows=())), "plan.refused"),
-        (lambda: plots.plan_curve(BALLS["line"], GAUSSIAN, [10, 10]), "at least two"),
         (lambda: plots.profile(interval()), "region.release"),
         (lambda: plots.profile(mean("sphere").calibration), r"profile\(result, ball\)"),
         (lambda: plots.interval(mean("sphere")), "private_variance_interval"),

@@ -34,7 +34,7 @@ def test_gaussian_scale(epsilon, delta):
 def test_gaussian_promise(epsilon, delta):
     scale = gaussian_scale(1.0, ApproxDP(epsilon, delta))
     assert dp_accounting.get_epsilon_gaussian(scale, delta) == pytest.approx(
-        gaussian_promise(1.0, scale, ApproxDP, delta=delta).epsilon, rel=1e-6
+        to_approx(gaussian_promise(1.0, scale), delta).epsilon, rel=1e-6
     )
 
 

@@ -159,32 +159,6 @@ def certified(
     return Certificate(_above_zero(measure, *seen), _above_zero(measure, low, high))
 
 
-def observed_delta(log_ratio: npt.ArrayLike, epsilon: float, *, confidence: float = 0.999) -> tuple[float, float]:
-    """Return the Monte Carlo estimate of delta(epsilon) and an upper confidence bound, from privacy losses.
-
-    delta(epsilon) = E[(1 - e^(epsilon - loss))_+] for losses log p(x)/q(x) at x drawn from p. The summands lie in
-    [0, 1]; the bound is Hoeffding's or Clopper and Pearson's for the event loss > epsilon, whichever is smaller.
-
-    Parameters
-    ----------
-    log_ratio : losses at draws from the first data set, shape (m,)
-    epsilon : of the promise
-    confidence : of the bound
-
-    Examples
-    --------
-    >>> observed_delta(np.zeros(1000), 0.5)[0]
-    0.0
-    """
-    loss = _outputs(log_ratio, "log_ratio")
-    summand = np.clip(-np.expm1(np.minimum(epsilon - loss, 0.0)), 0.0, 1.0)
-    m, alpha = loss.size, 1 - confidence
-    hoeffding = float(summand.mean()) + math.sqrt(math.log(1 / alpha) / (2 * m))
-    hits = int((loss > epsilon).sum())
-    share = float(stats.beta.ppf(1 - alpha, hits + 1, m - hits)) if hits < m else 1.0
-    return float(summand.mean()), min(hoeffding, share)
-
-
 def _above_zero(measure: Measure, p: FloatArray, q: FloatArray) -> float:
     """Return what two probabilities show; nothing where the first is not the larger one."""
     return max(0.0, float(measure(p, q)[0])) if p > q else 0.0

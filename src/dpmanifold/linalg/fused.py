@@ -88,7 +88,12 @@ def log_mean(
     _one_axis(x)
     if weights is not None:
         return from_vecd(_weighted_sum(x, weights, log_norm(x, condition=condition), condition))
-    return _mean_of_logarithms(x, condition)
+    sums = ExactSum(x.shape[-1] * (x.shape[-1] + 1) // 2, LARGEST_LOGARITHM)
+    left: Array | slice = slice(None)
+    if passes.usable(x):
+        left = passes.run(_batch(x), passes.LOG, sums=sums, condition=condition).marked
+    sums.add(pack_triangles(log_of_eigenvalues(x[left])))
+    return unpack_triangles(sums.total()[0]) / len(x)
 
 
 def log_euclidean_mean(
@@ -172,28 +177,6 @@ def affine_distances(x: FloatArray, base: FloatArray, *, condition: float = pass
     return log_norm(x, *affine_factor(base), condition=condition)
 
 
-def affine_gradient(
-    x: FloatArray, base: FloatArray, weights: FloatArray | None = None, *, condition: float = passes.ANY_CONDITION
-) -> FloatArray:
-    """Return the mean of log(L^-1 x L^-T), base = L L'; (n, k, k), (k, k) -> (k, k). 0 at the affine-invariant mean.
-
-    Weights, if given, must add up to 1.
-
-    Examples
-    --------
-    >>> affine_gradient(np.stack([np.eye(2), 16 * np.eye(2)]), 4 * np.eye(2)).round(12) + 0.0
-    array([[0., 0.],
-           [0., 0.]])
-    """
-    x = passes.entered(x)
-    _one_axis(x)
-    _same_size(base, x)
-    inverse, power = affine_factor(base)
-    if weights is not None:
-        return from_vecd(whitened_log_sum(inverse, x, weights, power, condition=condition)[0])
-    return _mean_of_logarithms(x, condition, inverse, power)
-
-
 def inspect(x: FloatArray, tolerance: float) -> tuple[Array, Array]:
     """Return which matrices (..., k, k) are not symmetric, and whose symmetric part may not be positive definite.
 
@@ -274,27 +257,6 @@ def _batch(x: FloatArray) -> FloatArray:
 
 def _block_of(x: FloatArray) -> int:
     return _CARD_BLOCK if card_in_use(is_card_array(x)) else _BLOCK
-
-
-def _triangle_sum(x: FloatArray, bound: float) -> ExactSum:
-    return ExactSum(x.shape[-1] * (x.shape[-1] + 1) // 2, bound)
-
-
-def _mean_of_logarithms(
-    x: FloatArray, condition: float, inverse: FloatArray | None = None, power: int = 0
-) -> FloatArray:
-    """Return the mean of logarithms of matrices (n, k, k), whitened first where an inverse factor is given."""
-    sums = _triangle_sum(x, LARGEST_LOGARITHM)
-    left: Array | slice = slice(None)
-    if passes.usable(x):
-        factor = None if inverse is None else passes.plain(inverse)
-        left = passes.run(_batch(x), passes.LOG, factor=factor, power=power, sums=sums, condition=condition).marked
-    if inverse is None:
-        logs = log_of_eigenvalues(x[left])
-    else:
-        logs = from_vecd(_coordinates_by_lapack(x[left], inverse, power))
-    sums.add(pack_triangles(logs))
-    return unpack_triangles(sums.total()[0]) / len(x)
 
 
 def _weighted_sum(

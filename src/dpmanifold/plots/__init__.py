@@ -23,7 +23,7 @@ from dpmanifold.plots.group_comparisons import groups, test
 from dpmanifold.plots.landmark_shapes import shape
 from dpmanifold.plots.lda_plot import classes
 from dpmanifold.plots.numbers import balls, interval, outlook, table, vector
-from dpmanifold.plots.plan_plots import plan, plan_curve, profile
+from dpmanifold.plots.plan_plots import plan, profile
 from dpmanifold.plots.planes import tangent
 
 __all__ = [
@@ -38,7 +38,6 @@ __all__ = [
     "matrix",
     "outlook",
     "plan",
-    "plan_curve",
     "product",
     "profile",
     "regression",

@@ -7,12 +7,10 @@ exact curve if it is known.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-from dpmanifold._check import FloatArray, positive_int, shown
+from dpmanifold._check import FloatArray, shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.mechanisms import Calibration, get
@@ -21,7 +19,7 @@ from dpmanifold.plots import canvas
 from dpmanifold.plots.canvas import Mark, ball_line, footer_of, mark_of, mark_of_ball, promise_text
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PureDP, gdp_delta, to_approx, zcdp_log_delta
 from dpmanifold.release import Release
-from dpmanifold.stats.mean_plan import Plan, PlanRow, plan_mean
+from dpmanifold.stats.mean_plan import Plan, PlanRow
 
 # Errors that differ by more than this factor are drawn on a logarithmic scale.
 _WIDE = 30.0
@@ -102,61 +100,6 @@ def _bars(axes: canvas.Axes, rows: list[PlanRow], radius: float) -> None:
     if radius <= max(row.high for row in rows):
         axes.axvline(radius, color=canvas.BALL, linewidth=1.2, linestyle="--", label="radius of the ball")
     canvas.named_bars(axes, [row.mechanism for row in rows], "distance between the release and the mean it hides")
-
-
-def plan_curve(ball: Ball, privacy: Promise, n_values: Sequence[int] | npt.NDArray[np.integer]) -> canvas.Figure:
-    """Draw the expected noise error against the number of units, a line per mechanism that "auto" looks at.
-
-    Parameters
-    ----------
-    ball : the public ball
-    privacy : the promise
-    n_values : numbers of units, at least two different ones
-
-    Examples
-    --------
-    >>> import dpmanifold as dpm
-    >>> ball = dpm.Ball(dpm.Euclidean(2), [0.0, 0.0], 1.0)
-    >>> figure = plan_curve(ball, dpm.PureDP(1.0), [100, 1000])
-    >>> figure.axes[0].get_xlabel()
-    'number of units'
-    """
-    counts = sorted({positive_int(n if not isinstance(n, np.integer) else int(n), "n_values", 2) for n in n_values})
-    if len(counts) < 2:
-        raise InvalidArgumentError(f"n_values must hold at least two different numbers of units, got {counts}.")
-    plans = [plan_mean(n, ball, privacy) for n in counts]
-    lines: dict[str, tuple[list[int], list[PlanRow]]] = {}
-    for found in plans:
-        for row in found.rows:
-            known = lines.setdefault(row.mechanism, ([], []))
-            known[0].append(found.n)
-            known[1].append(row)
-    if not lines:
-        raise InvalidArgumentError(
-            f"no mechanism can keep {privacy} with {counts[-1]:,} units in this ball. Use larger n_values, a smaller "
-            "ball or a weaker promise."
-        )
-    words = f"noise alone, for {promise_text(privacy)}; the band reaches to the 95 % quantile of the best"
-    footer = [f"{promise_text(privacy)} for each unit.", ball_line(ball)]
-    figure = canvas.new_figure("How the noise shrinks with more units", words, mark_of_ball(ball), footer, 4.4)
-    axes = figure.subplots()
-    order = sorted(lines, key=lambda name: (not lines[name][1][-1].covers_timing, lines[name][1][-1].error))
-    for number, name in enumerate(order):
-        units, rows = lines[name]
-        color, style = canvas.SERIES[number % len(canvas.SERIES)], _DASHES[number % len(_DASHES)]
-        label = name + ("" if all(row.exact for row in rows) else " (at most)")
-        errors = [row.error for row in rows]
-        axes.plot(units, errors, color=color, linestyle=style, linewidth=1.6 if number else 2.6, marker="o",
-                  markersize=3, label=label)  # fmt: skip
-        if number == 0:
-            axes.fill_between(units, errors, [row.high for row in rows], color=color, alpha=0.15, linewidth=0)
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    low, high = axes.get_ylim()
-    if low < ball.radius < high:
-        axes.axhline(ball.radius, color=canvas.BALL, linewidth=1.2, linestyle="--", label="radius of the ball")
-    canvas.tidy(axes, "number of units", "expected error (distance)", grid="both")
-    return canvas.keyed(figure, axes)
 
 
 # -------------------------------------------------------------------- what a promise means at every epsilon

@@ -9,11 +9,10 @@ from __future__ import annotations
 import math
 import sys
 from fractions import Fraction
-from typing import TypeVar, overload
 
 from dpmanifold._check import positive_float, positive_int, shown
 from dpmanifold.errors import InvalidArgumentError, PromiseError
-from dpmanifold.privacy.convert import gdp_sufficient_for, to_approx
+from dpmanifold.privacy.convert import gdp_sufficient_for
 from dpmanifold.privacy.exact_decimals import float_up, sqrt_up
 from dpmanifold.privacy.laplace_profile import largest_shift
 from dpmanifold.privacy.promises import GDP, ZCDP, ApproxDP, Promise, PureDP, as_promise
@@ -21,7 +20,6 @@ from dpmanifold.privacy.promises import GDP, ZCDP, ApproxDP, Promise, PureDP, as
 # A logarithm, a root and three products, each within eps of its exact value.
 _ROUND_UP = 1 + 8 * sys.float_info.epsilon
 _METHODS = ("analytic", "classical")
-P = TypeVar("P", bound=Promise)
 
 
 def laplace_scale(sensitivity: float, promise: Promise, *, dim: int | None = None) -> float:
@@ -111,41 +109,22 @@ def gaussian_scale(sensitivity: float, promise: Promise, *, method: str = "analy
     return _finite(scale, sensitivity, promise)
 
 
-@overload
-def gaussian_promise(sensitivity: float, scale: float) -> GDP: ...
-@overload
-def gaussian_promise(sensitivity: float, scale: float, kind: type[P], *, delta: float | None = None) -> P: ...
-def gaussian_promise(
-    sensitivity: float, scale: float, kind: type[Promise] = GDP, *, delta: float | None = None
-) -> Promise:
+def gaussian_promise(sensitivity: float, scale: float) -> GDP:
     """Return what Gaussian noise of this standard deviation keeps: the inverse of `gaussian_scale`.
+
+    It is all there is to know: `to_zcdp` and `to_approx` say what follows.
 
     Parameters
     ----------
     sensitivity, scale : above 0
-    kind : GDP (default, and all there is to know), ZCDP or ApproxDP
-    delta : for ApproxDP, and only there: the delta at which to state epsilon
 
     Examples
     --------
-    >>> gaussian_promise(1.0, 2.0), gaussian_promise(1.0, 2.0, ZCDP)
-    (GDP(mu=0.5), ZCDP(rho=0.125))
-    >>> round(gaussian_promise(1.0, 2.0, ApproxDP, delta=1e-5).epsilon, 4)
-    1.9931
+    >>> gaussian_promise(1.0, 2.0)
+    GDP(mu=0.5)
     """
     sensitivity, scale = positive_float(sensitivity, "sensitivity"), positive_float(scale, "scale")
-    ratio = Fraction(sensitivity) / Fraction(scale)
-    if kind is ApproxDP:
-        if delta is None:
-            raise InvalidArgumentError("delta is missing: kind=ApproxDP has one epsilon for each. Give delta=.")
-        return to_approx(GDP(float_up(ratio)), delta)
-    if delta is not None:
-        raise InvalidArgumentError(f"delta must be left out unless kind is ApproxDP, got {shown(delta)}.")
-    if kind is GDP:
-        return GDP(float_up(ratio))
-    if kind is ZCDP:
-        return ZCDP(float_up(ratio**2 / 2))
-    raise InvalidArgumentError(f"kind must be GDP, ZCDP or ApproxDP, got {shown(kind)}: Gaussian noise keeps no other.")
+    return GDP(float_up(Fraction(sensitivity) / Fraction(scale)))
 
 
 def _classical(sensitivity: float, promise: ApproxDP) -> float:

@@ -13,7 +13,7 @@ from dpmanifold.ball import Ball
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.mechanisms import get
 from dpmanifold.plots import canvas
-from dpmanifold.privacy import ApproxDP, gaussian_promise, gaussian_scale
+from dpmanifold.privacy import ApproxDP, gaussian_promise, gaussian_scale, to_approx
 from dpmanifold_papers.framework import ResultTable, Row
 from dpmanifold_papers.utpala2023.drawing import LINES, curve, log_panel, panels, sheet
 from dpmanifold_papers.utpala2023.settings import (
@@ -71,7 +71,7 @@ def kept_epsilon(k: int, epsilon: float) -> float:
     """Return the epsilon that the published extrinsic noise keeps at delta = 1e-6 against that one change, at best."""
     radius = simulated_ball(k).radius
     scale = gaussian_scale(published_sensitivity(radius, UNITS), ApproxDP(epsilon, DELTA))
-    return gaussian_promise(attained_change(radius, UNITS), scale, ApproxDP, delta=DELTA).epsilon
+    return to_approx(gaussian_promise(attained_change(radius, UNITS), scale), DELTA).epsilon
 
 
 class SyntheticExtrinsic(_Simulated):
