@@ -2,7 +2,7 @@
 
 from dpmanifold.noise.distance import RiemannianGaussian, RiemannianLaplace
 from dpmanifold.noise.exact_samplers import ExactSampler, exact_sampler
-from dpmanifold.noise.exact_vector_noise import grid_of, likeliest, noisy_number, noisy_vector
+from dpmanifold.noise.exact_vector_noise import grid_of, likeliest, noisy_vector
 from dpmanifold.noise.gradient import GradientLaw
 from dpmanifold.noise.radial import RadialLaw
 from dpmanifold.noise.source import RandomSource, SimulationSource, SystemSource, as_source
@@ -23,6 +23,5 @@ __all__ = [
     "exact_sampler",
     "grid_of",
     "likeliest",
-    "noisy_number",
     "noisy_vector",
 ]

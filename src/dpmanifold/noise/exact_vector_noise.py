@@ -135,20 +135,6 @@ def noisy_vector(v: npt.ArrayLike, law: str, scale: float, grid: int, source: Ra
     return as_doubles(multiples, grid)
 
 
-def noisy_number(x: float, law: str, scale: float, grid: int, source: RandomSource) -> float:
-    """Return the multiple of 2^grid nearest to x + V: :func:`noisy_vector` for one number.
-
-    Examples
-    --------
-    >>> from dpmanifold.noise import as_source
-    >>> noisy_number(3.0, "laplace", 1.0, 0, as_source(1)) in range(-40, 40)
-    True
-    """
-    if isinstance(x, bool) or not isinstance(x, Real):
-        raise InvalidArgumentError(f"x must be a number, got {type(x).__name__}.")
-    return float(noisy_vector([float(x)], law, scale, grid, source)[0])
-
-
 def likeliest(scores: Sequence[Fraction], source: RandomSource) -> int:
     """Draw an index with probability proportional to exp(score), exactly: the exponential mechanism.
 
