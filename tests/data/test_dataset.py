@@ -642,3 +642,27 @@ def test_how_long_a_csv_file_is_roughly(tmp_path):
         paths[0].write_bytes(gzip.compress(many) if kind == "csv.gz" else many)
         [piece] = opened(tmp_path / kind, kind).bound(SPD(3))
         assert 0.95 * 40 * N < piece.about < 1.05 * 40 * N
+
+
+@pytest.mark.security
+def test_text_of_a_damaged_parquet_file_is_read_or_refused_and_nothing_else(tmp_path):
+    """Bytes that are no text, and places beyond the words: pyarrow hands on both."""
+    path = tmp_path / "a.parquet"
+    words = [f"p{i}" for i in np.random.default_rng(0).integers(0, 20, 400)]
+    table = pa.table({"x": np.zeros(400), "id": words, "label": [word.encode() for word in words]})
+    pq.write_table(table, path, compression="none", row_group_size=100, store_schema=False)
+    raw, about = path.read_bytes(), pq.ParquetFile(path).metadata
+    rng, refused = np.random.default_rng(1), 0
+    for _ in range(300):
+        column = about.row_group(int(rng.integers(about.num_row_groups))).column(int(rng.integers(1, 3)))
+        damaged = bytearray(raw)
+        damaged[column.dictionary_page_offset + rng.integers(column.total_compressed_size)] = rng.integers(256)
+        path.write_bytes(bytes(damaged))
+        try:
+            for piece in data.Dataset(path, columns=["x"]).bound(Euclidean(1), units="id", labels="label"):
+                for block in piece.blocks():
+                    assert len(block.units) == len(block.labels) == len(block.records)
+            assert len(data.load_column(path, "id")) == 400
+        except InvalidDataError:
+            refused += 1
+    assert 50 < refused < 300

@@ -135,16 +135,15 @@ class ParquetTable(StreamedTable):
     def _batches(self, names: list[str], groups: list[int]) -> Iterator[Any]:
         size = self._rows_at_once(names, groups)
         try:
-            with self._open(names) as file:
-                held, rows = list[Any](), 0
-                for batch in file.iter_batches(size, row_groups=groups, columns=names, use_threads=False):
-                    held.append(batch)
-                    rows += len(batch)
-                    if rows >= size:  # words of two row groups come in two batches
-                        yield _together(held)
-                        held, rows = [], 0
-                if held:
+            held, rows = list[Any](), 0
+            for batch in self._parts(names, groups, size):
+                held.append(batch)
+                rows += len(batch)
+                if rows >= size:  # words of two row groups come in two batches
                     yield _together(held)
+                    held, rows = [], 0
+            if held:
+                yield _together(held)
         except (pa.ArrowException, OSError, ValueError):
             raise bad_file(
                 self.path,
@@ -153,6 +152,13 @@ class ParquetTable(StreamedTable):
                 damaged=self._damaged(names, groups, size),
                 version=Public(pa.__version__),
             ) from None
+
+    def _parts(self, names: list[str], groups: list[int], size: int) -> Iterator[Any]:
+        """Yield batches of at most so many rows; a damaged one may have places beyond its words, or bytes for text."""
+        with self._open(names) as file:
+            for batch in file.iter_batches(size, row_groups=groups, columns=names, use_threads=False):
+                batch.validate(full=True)
+                yield batch
 
     def _rows_at_once(self, names: list[str], groups: list[int]) -> int:
         """Return how many rows make a batch, by what the footer says; refuse what unpacks to more than memory has."""
@@ -187,9 +193,8 @@ class ParquetTable(StreamedTable):
         """Find the row group that cannot be read."""
         for group in groups:
             try:
-                with self._open(names) as file:
-                    for _ in file.iter_batches(size, row_groups=[group], columns=names, use_threads=False):
-                        continue
+                for _ in self._parts(names, [group], size):
+                    continue
             except (pa.ArrowException, OSError, ValueError):
                 return f"row group {group} (the first is 0)"
         return "one of its row groups"
