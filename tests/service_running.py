@@ -115,7 +115,7 @@ def _nurse():
     Signals go to children that nobody has waited for. Of any other the number may have gone to a process, or a thread,
     that has nothing to do with it, and a signal to a thread ends the whole process: that of the tests, for one.
     """
-    from dpmanifold.cli import service
+    from dpmanifold.cli import service_commands
     from dpmanifold.service.web import app
     from dpmanifold.service.worker import prepare
 
@@ -133,7 +133,7 @@ def _nurse():
             continue
         number = os.fork()
         if number == 0:
-            _become(said, service)
+            _become(said, service_commands)
         living.add(number)
         print(number, flush=True)
     for number in living:
@@ -145,7 +145,7 @@ def _ended(number):
     return os.waitpid(number, os.WNOHANG)[0] == number
 
 
-def _become(said, service):
+def _become(said, service_commands):
     """Be one of the two processes of a service, and end."""
     code = 1
     try:
@@ -154,7 +154,7 @@ def _become(said, service):
         for handle, target in ((nothing, 0), (out, 1), (out, 2)):
             os.dup2(handle, target)
         os.environ.update(said["environ"])
-        service._only(said["part"], pathlib.Path(said["config"]))
+        service_commands._only(said["part"], pathlib.Path(said["config"]))
         code = 0
     except SystemExit as ending:
         code = ending.code or 0

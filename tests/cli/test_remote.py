@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 import dpmanifold as dpm
 from dpmanifold.cli import app
-from dpmanifold.cli import remote as commands
+from dpmanifold.cli import remote_commands as commands
 from dpmanifold.cli.main import app as main_app
 from dpmanifold.remote import pending, transport
 from dpmanifold.stats.query import QUERIES

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import dpmanifold as dpm
 from cli.test_help import COMMANDS
-from dpmanifold.cli import app, study
+from dpmanifold.cli import app, study_options
 from dpmanifold.data import Selection, Study
 from dpmanifold.errors import InvalidArgumentError
 
@@ -96,7 +96,7 @@ def test_python_reads_it_and_writes_it(run, tmp_path):
 
 def test_what_is_left_out_is_asked_for(run, monkeypatch):
     assert "--units is missing" in run("init", "visits.csv", "--space", "sphere", code=2).output
-    monkeypatch.setattr(study, "_on_a_terminal", lambda: True)
+    monkeypatch.setattr(study_options, "_on_a_terminal", lambda: True)
     done = run("init", "visits.csv", "--columns", "x,y,z", stdin="sphere\n\n0.7\n0,0,1\nan atlas\n")
     assert "columns: subject, age, x, y, z" in done.stdout
     record = tomllib.loads(pathlib.Path("study.toml").read_text())
@@ -131,8 +131,9 @@ def test_a_study_that_is_not_there_is_refused(run):
 
 def test_commands_of_the_tables_exist():
     """And they have the options that a study gives them."""
-    for name, given in study._ONLY.items():
+    for name, given in study_options._ONLY.items():
         assert {one.name for one in COMMANDS[name].params} >= set(given), name
-    for group, verbs in study._GROUPS.items():
+    for group, verbs in study_options._GROUPS.items():
         assert {name.split()[-1] for name in COMMANDS if name.startswith(f"ledger {group} ")} == set(verbs)
-    assert json.loads(json.dumps(study.Defaults(Study(Selection(["a"], "sphere"))).get("mean")))["path"] == ["a"]
+    defaults = study_options.Defaults(Study(Selection(["a"], "sphere")))
+    assert json.loads(json.dumps(defaults.get("mean")))["path"] == ["a"]

@@ -14,7 +14,7 @@ import dpmanifold.data.csv_table as csv_table
 from dpmanifold import data
 from dpmanifold._ids import MISSING_WORDS
 from dpmanifold.data.csv_table import Doubt, fast_rows
-from dpmanifold.data.tables import text_entries
+from dpmanifold.data.table_files import text_entries
 from dpmanifold.errors import DPManifoldError
 
 

@@ -22,7 +22,7 @@ from dpmanifold import (
     Sphere,
     data,
 )
-from dpmanifold.data.tables import select_columns
+from dpmanifold.data.table_files import select_columns
 
 pytestmark = pytest.mark.security
 

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import dpmanifold as dpm
 from dpmanifold.cli.build import command_of
-from dpmanifold.cli.remote import asking
+from dpmanifold.cli.remote_commands import asking
 from dpmanifold.ledger import Ledger
 from dpmanifold.service.ordering import Ref
 from dpmanifold.service.ordering import asking as asking_of

@@ -8,7 +8,7 @@ import pytest
 
 from dpmanifold.errors import DPManifoldError
 from dpmanifold.ledger import Ledger
-from dpmanifold.service.database import Database
+from dpmanifold.service.service_database import Database
 from dpmanifold.storage.filesystems import filesystem_of, network_of, same_volume
 
 pytestmark = pytest.mark.security

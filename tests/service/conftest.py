@@ -6,7 +6,7 @@ import pytest
 
 from dpmanifold.service import tables
 from dpmanifold.service.accounts import Accounts
-from dpmanifold.service.database import Database
+from dpmanifold.service.service_database import Database
 from ledger.conftest import ENGINES, running_cluster, tmp_path, tmp_path_factory
 
 # For tests of what is the same on every engine, such as what an argument may be.

@@ -11,7 +11,7 @@ from argon2 import PasswordHasher
 from dpmanifold import InvalidArgumentError
 from dpmanifold.service import events, tables
 from dpmanifold.service.accounts import AT_ONCE, OF_ADDRESS, OF_NAME, Accounts, Actor, Passwords, count_attempt, forgive
-from dpmanifold.service.errors import Conflict, NotFound, NotSignedIn, ServiceError, TooMany
+from dpmanifold.service.http_errors import Conflict, NotFound, NotSignedIn, ServiceError, TooMany
 from service.conftest import PASSWORD, one_engine
 
 pytestmark = pytest.mark.security

@@ -12,10 +12,10 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from dpmanifold import InvalidArgumentError, LedgerError
 from dpmanifold.ledger import Ledger
-from dpmanifold.service import database as database_room
 from dpmanifold.service import events, tables
-from dpmanifold.service.database import Database
-from dpmanifold.service.errors import Unavailable
+from dpmanifold.service import service_database as database_room
+from dpmanifold.service.http_errors import Unavailable
+from dpmanifold.service.service_database import Database
 
 pytestmark = pytest.mark.security
 

@@ -11,7 +11,7 @@ import urllib.request
 
 import pytest
 
-from dpmanifold.service.demo import PEOPLE, set_up
+from dpmanifold.service.demo_service import PEOPLE, set_up
 from dpmanifold.service.service import Service
 from dpmanifold.service.settings import Settings
 

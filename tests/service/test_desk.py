@@ -14,8 +14,8 @@ from dpmanifold.errors import BudgetError, InvalidArgumentError, LedgerError, Pr
 from dpmanifold.ledger import Population
 from dpmanifold.service import tables
 from dpmanifold.service.desk import MOST_UNDER_WAY
-from dpmanifold.service.errors import Conflict, NotFound, TooMany
 from dpmanifold.service.forecasts import GRID, Forecasts
+from dpmanifold.service.http_errors import Conflict, NotFound, TooMany
 from dpmanifold.service.ordering import Asking, Ref, asking, catch_up, duration, lost
 from dpmanifold.service.questions import Question
 from dpmanifold.stats.query import offered as offered_queries

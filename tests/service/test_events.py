@@ -8,8 +8,8 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
 from dpmanifold.service import events, tables
-from dpmanifold.service.database import Database
-from dpmanifold.service.errors import Unavailable
+from dpmanifold.service.http_errors import Unavailable
+from dpmanifold.service.service_database import Database
 from dpmanifold.storage.chain import BEFORE_ALL
 from service.conftest import one_engine
 

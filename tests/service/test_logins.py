@@ -7,11 +7,11 @@ import pytest
 import sqlalchemy as sa
 
 from dpmanifold import InvalidArgumentError
-from dpmanifold.service import database as database_room
 from dpmanifold.service import events, tables
+from dpmanifold.service import service_database as database_room
 from dpmanifold.service.accounts import Actor
 from dpmanifold.service.credentials import Logins, Tokens
-from dpmanifold.service.errors import NotFound, NotSignedIn
+from dpmanifold.service.http_errors import NotFound, NotSignedIn
 from service.conftest import PASSWORD, one_engine
 
 pytestmark = pytest.mark.security

@@ -12,10 +12,10 @@ from dpmanifold import GDP, InvalidArgumentError
 from dpmanifold.service import registering, tables
 from dpmanifold.service import worker as worker_room
 from dpmanifold.service.checks import FAIL, findings
-from dpmanifold.service.database import Database
-from dpmanifold.service.errors import Unavailable
+from dpmanifold.service.http_errors import Unavailable
 from dpmanifold.service.questions import Question
 from dpmanifold.service.service import Service
+from dpmanifold.service.service_database import Database
 from dpmanifold.service.worker import Worker, status_of
 from dpmanifold.storage.locks import HeldFile
 from service_rooms import desk_of, service_in, tensors

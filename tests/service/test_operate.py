@@ -12,7 +12,7 @@ from dpmanifold.cli.failures import FAULT
 from dpmanifold.service import beats, checks
 from dpmanifold.service.accounts import Accounts
 from dpmanifold.service.checks import FAIL, NOTE, findings
-from dpmanifold.service.database import Database
+from dpmanifold.service.service_database import Database
 from dpmanifold.service.settings import Settings
 
 pytestmark = pytest.mark.security

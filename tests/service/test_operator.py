@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from dpmanifold.cli import app
 from dpmanifold.service import tables
 from dpmanifold.service.accounts import Accounts
-from dpmanifold.service.database import Database
+from dpmanifold.service.service_database import Database
 
 pytestmark = pytest.mark.security
 

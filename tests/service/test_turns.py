@@ -10,8 +10,8 @@ from starlette.concurrency import run_in_threadpool
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.service import forecasts
 from dpmanifold.service.desk import Desk
-from dpmanifold.service.errors import TooMany
 from dpmanifold.service.forecasts import Forecasts
+from dpmanifold.service.http_errors import TooMany
 from dpmanifold.service.web import turns
 from dpmanifold.service.web.app import make_app
 from dpmanifold.service.web.turns import CURVE, PLAN, Turns

@@ -13,7 +13,7 @@ import pytest
 from starlette.routing import Mount
 
 from dpmanifold.errors import BudgetError, InvalidArgumentError, InvalidDataError, LedgerError, PromiseError
-from dpmanifold.service.errors import Conflict, NotFound, TooMany
+from dpmanifold.service.http_errors import Conflict, NotFound, TooMany
 from dpmanifold.service.web import app as server
 from dpmanifold.service.web import security, sessions
 from dpmanifold.service.web.answers import Errors, as_json, document, download, planning, safe_name

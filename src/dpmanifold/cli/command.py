@@ -21,7 +21,7 @@ from dpmanifold.cli.options import at_work
 from dpmanifold.cli.outputs import Folder, Outputs, Views
 from dpmanifold.cli.payer import NOBODY, Payer, paying, refuse_contradictions
 from dpmanifold.cli.speech import complain
-from dpmanifold.cli.study import without_other_ball
+from dpmanifold.cli.study_options import without_other_ball
 from dpmanifold.data.selection import BALL, WORDS, Selection
 from dpmanifold.data.specifications import classes_of
 from dpmanifold.errors import InvalidArgumentError

@@ -12,13 +12,13 @@ from dpmanifold import __version__, linalg
 from dpmanifold.cli import (
     checking,
     demo,
-    ledger,
+    ledger_commands,
     private,
     public,
-    remote,
+    remote_commands,
     results,
-    service,
-    study,
+    service_commands,
+    study_options,
 )
 from dpmanifold.cli.build import command_of, known_queries
 from dpmanifold.cli.failures import FAULT, Terminated, guarded, unwinding
@@ -83,14 +83,14 @@ def main(
     ] = None,
 ) -> None:
     """Take the options that come before a command."""
-    study.use(context, study_file)
+    study_options.use(context, study_file)
 
 
 _FIRST, _DATA, _PRIVATE, _AFTER = "Before any data", "Preparing data", "Private releases", "Afterwards"
 _SERVING, _PAPERS = "Serving", "The papers"
 for name, command, panel in (
     ("demo", demo.demo, _FIRST),
-    ("init", study.init, _FIRST),
+    ("init", study_options.init, _FIRST),
     ("plan", public.plan, _FIRST),
     ("spaces", public.spaces, _FIRST),
     ("mechanisms", public.mechanisms, _FIRST),
@@ -107,6 +107,6 @@ for name, command, panel in (
     ("reproduce", public.reproduce, _PAPERS),
 ):
     app.command(name=name, rich_help_panel=panel)(command)
-app.add_typer(ledger.app, name="ledger", rich_help_panel=_AFTER)
-app.add_typer(service.app, name="service", rich_help_panel=_SERVING)
-app.add_typer(remote.app, name="remote", rich_help_panel=_SERVING)
+app.add_typer(ledger_commands.app, name="ledger", rich_help_panel=_AFTER)
+app.add_typer(service_commands.app, name="service", rich_help_panel=_SERVING)
+app.add_typer(remote_commands.app, name="remote", rich_help_panel=_SERVING)

@@ -19,7 +19,7 @@ from dpmanifold.data.readers import READERS
 from dpmanifold.data.selection import Selection
 from dpmanifold.data.steady import from_blocks, from_zarr
 from dpmanifold.data.study import Study
-from dpmanifold.data.tables import Table
+from dpmanifold.data.table_files import Table
 
 __all__ = [
     "LOADERS",

@@ -13,7 +13,7 @@ import numpy as np
 from dpmanifold._cells import REAL, as_cells, numbers_of, record_cells, refuse_text
 from dpmanifold._check import Array, FloatArray, index_text, numeric_array, shown
 from dpmanifold.data._files import listed
-from dpmanifold.data.tables import Table, select_columns
+from dpmanifold.data.table_files import Table, select_columns
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError, Public
 from dpmanifold.manifolds import SPACES, Manifold
 from dpmanifold.manifolds.coordinate_systems import Coordinates

@@ -31,7 +31,7 @@ import pyarrow.csv
 
 from dpmanifold._ids import MISSING_WORDS
 from dpmanifold.data._files import bad_file
-from dpmanifold.data.tables import StreamedTable, TableRows, arrow_numbers, text_entries
+from dpmanifold.data.table_files import StreamedTable, TableRows, arrow_numbers, text_entries
 from dpmanifold.errors import Public
 from dpmanifold.linalg.native.library import limited, thread_limit
 

@@ -25,7 +25,7 @@ from dpmanifold.data.formats import loader_of, open_file
 from dpmanifold.data.parquet_table import ParquetTable
 from dpmanifold.data.pieces import Beside
 from dpmanifold.data.readers import Reading
-from dpmanifold.data.tables import (
+from dpmanifold.data.table_files import (
     Column,
     Entries,
     Lists,

@@ -21,7 +21,7 @@ from dpmanifold._cells import REAL, numbers_of, objects
 from dpmanifold._check import Array, shown
 from dpmanifold.data.pieces import Rows, RowsPiece, SteadyPiece, named_or_beside, rows_of_block, spans
 from dpmanifold.data.readers import AS_FOUND, Wanted, places_of
-from dpmanifold.data.tables import Column, Entries, arrow_column, arrow_numbers, words_of
+from dpmanifold.data.table_files import Column, Entries, arrow_column, arrow_numbers, words_of
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError, Public
 from dpmanifold.manifolds import Manifold
 from dpmanifold.sources import ADAPTERS, Piece, Source, as_source, is_a

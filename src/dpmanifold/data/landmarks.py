@@ -13,7 +13,7 @@ import numpy.typing as npt
 from dpmanifold._check import Array, FloatArray, index_text, numeric_array, positive_int, shown
 from dpmanifold.data._files import DataFile, PathLike, bad_file, checked_file, chosen_name, no_option
 from dpmanifold.data.formats import open_file, read_array, refuse_option
-from dpmanifold.data.tables import Table, select_columns
+from dpmanifold.data.table_files import Table, select_columns
 from dpmanifold.errors import InvalidArgumentError, Names, Public
 
 # x1, x_1, X.1; 1x, lm1_x, landmark1.x, p1x

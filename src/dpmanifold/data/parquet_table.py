@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from dpmanifold._check import FloatArray
 from dpmanifold.data._files import bad_file
-from dpmanifold.data.tables import (
+from dpmanifold.data.table_files import (
     MOST_COLUMNS,
     Column,
     Entries,

@@ -17,7 +17,7 @@ import numpy as np
 
 from dpmanifold._cells import REAL
 from dpmanifold._check import Array
-from dpmanifold.data.tables import Column, Entries
+from dpmanifold.data.table_files import Column, Entries
 from dpmanifold.errors import Argument, InvalidArgumentError, InvalidDataError, Public, SourceChangedError
 from dpmanifold.manifolds import Manifold
 from dpmanifold.sources import Block, Piece, ids_in_rows

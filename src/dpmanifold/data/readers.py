@@ -27,7 +27,7 @@ from dpmanifold.data.coordinates import coordinate_columns, from_coordinates
 from dpmanifold.data.formats import read_array, refuse_option
 from dpmanifold.data.landmarks import is_long, landmarks_of
 from dpmanifold.data.pieces import Places
-from dpmanifold.data.tables import Column, Lists, Table, select_columns
+from dpmanifold.data.table_files import Column, Lists, Table, select_columns
 from dpmanifold.errors import Argument, InvalidArgumentError, InvalidDataError, Message, Names, Public
 from dpmanifold.manifolds import Manifold
 from dpmanifold.manifolds.layouts import records_from

@@ -26,7 +26,7 @@ from dpmanifold.data.nifti import NiftiFile, from_nifti
 from dpmanifold.data.parquet_table import ParquetTable
 from dpmanifold.data.readers import read_for
 from dpmanifold.data.specifications import EACH, kind_of, space_of
-from dpmanifold.data.tables import Table
+from dpmanifold.data.table_files import Table
 from dpmanifold.errors import Argument, InvalidArgumentError, InvalidDataError, Message, Names, Public
 from dpmanifold.manifolds import Manifold
 from dpmanifold.sources import Projected, Source

@@ -35,7 +35,7 @@ from dpmanifold.data.pieces import (
     spans,
 )
 from dpmanifold.data.readers import AS_FOUND, Reading, Wanted, places_of
-from dpmanifold.data.tables import Column, alike
+from dpmanifold.data.table_files import Column, alike
 from dpmanifold.engines import current_engine
 from dpmanifold.errors import Argument, InvalidArgumentError, InvalidDataError, Message, Names, Public
 from dpmanifold.manifolds import Manifold

@@ -24,8 +24,8 @@ from sqlalchemy import Connection, Row, delete, func, select, update
 from dpmanifold._check import shown
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.service import events, tables
-from dpmanifold.service.database import Database
-from dpmanifold.service.errors import Conflict, NotFound, NotSignedIn, TooMany
+from dpmanifold.service.http_errors import Conflict, NotFound, NotSignedIn, TooMany
+from dpmanifold.service.service_database import Database
 from dpmanifold.service.views import View
 
 ROLES = tables.ROLES

@@ -21,9 +21,9 @@ from dpmanifold.errors import InvalidArgumentError, LedgerError
 from dpmanifold.files import sync_folder, whole_file
 from dpmanifold.ledger import Ledger
 from dpmanifold.service import beats, tables
-from dpmanifold.service.database import Database
-from dpmanifold.service.errors import Unavailable
+from dpmanifold.service.http_errors import Unavailable
 from dpmanifold.service.service import PRINCIPAL
+from dpmanifold.service.service_database import Database
 from dpmanifold.service.settings import Settings
 from dpmanifold.storage.sqlite import copy_database
 

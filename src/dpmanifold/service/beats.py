@@ -13,7 +13,7 @@ from sqlalchemy import delete, insert, select
 
 from dpmanifold.errors import DPManifoldError
 from dpmanifold.service import tables
-from dpmanifold.service.database import Database
+from dpmanifold.service.service_database import Database
 
 WORKER = "worker"
 WEB = "web"

@@ -20,9 +20,9 @@ from dpmanifold.errors import DPManifoldError
 from dpmanifold.ledger import Ledger
 from dpmanifold.ledger.fingerprints import KEY_BYTES
 from dpmanifold.service import beats, events, registering, tables
-from dpmanifold.service.database import Database
 from dpmanifold.service.processes import SAME_USER
 from dpmanifold.service.service import PRINCIPAL
+from dpmanifold.service.service_database import Database
 from dpmanifold.service.settings import UNIX, Settings
 from dpmanifold.storage.filesystems import same_volume
 

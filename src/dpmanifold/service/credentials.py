@@ -19,8 +19,8 @@ from dpmanifold._check import shown
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.service import events, tables
 from dpmanifold.service.accounts import Actor
-from dpmanifold.service.database import Database
-from dpmanifold.service.errors import NotFound, NotSignedIn, Unavailable
+from dpmanifold.service.http_errors import NotFound, NotSignedIn, Unavailable
+from dpmanifold.service.service_database import Database
 from dpmanifold.service.tables import accounts, logins, tokens
 from dpmanifold.service.views import View
 

@@ -20,7 +20,7 @@ from dpmanifold.privacy.budget_accounts import Order, checked_text
 from dpmanifold.result import Result
 from dpmanifold.service import events, tables
 from dpmanifold.service.credentials import TokenView
-from dpmanifold.service.errors import Conflict, NotFound, TooMany
+from dpmanifold.service.http_errors import Conflict, NotFound, TooMany
 from dpmanifold.service.ordering import Asking, Ref, asking, free_from, pay, refuse_negligible, refuse_paused, terms_of
 from dpmanifold.service.person import ANALYST, LIGHT, NOTHING, state_of
 from dpmanifold.service.questions import Question

@@ -16,7 +16,7 @@ from dpmanifold.service import tables
 from dpmanifold.storage.chain import Chained
 
 if TYPE_CHECKING:
-    from dpmanifold.service.database import Database
+    from dpmanifold.service.service_database import Database
 
 KINDS = frozenset({
     "service-created", "account-added", "account-closed", "password-changed", "signed-in", "sign-in-failed",

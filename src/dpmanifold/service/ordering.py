@@ -26,7 +26,7 @@ from dpmanifold.privacy.amounts import cost_of, in_words, share_of
 from dpmanifold.privacy.budget_accounts import Account, Order, Receipt
 from dpmanifold.release import EXACT, Release
 from dpmanifold.service import tables
-from dpmanifold.service.errors import Conflict, NotFound
+from dpmanifold.service.http_errors import Conflict, NotFound
 from dpmanifold.service.questions import Question
 from dpmanifold.service.service import Service
 from dpmanifold.stats.query import Query

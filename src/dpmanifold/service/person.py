@@ -16,7 +16,7 @@ from dpmanifold.ledger.standing import Standing
 from dpmanifold.privacy.amounts import as_promise_down, in_words, share_of
 from dpmanifold.service import tables
 from dpmanifold.service.accounts import Actor
-from dpmanifold.service.errors import NotFound
+from dpmanifold.service.http_errors import NotFound
 from dpmanifold.service.ordering import Ref, data_set, duration, is_paused, population_named, terms_of
 from dpmanifold.service.questions import promise_from_json
 from dpmanifold.service.service import Service

@@ -35,10 +35,10 @@ from dpmanifold.errors import (
 )
 from dpmanifold.ledger.population import Population
 from dpmanifold.service import canonical, events, tables
-from dpmanifold.service.database import Database
 from dpmanifold.service.ordering import population_named
 from dpmanifold.service.redaction import Redaction, write_notice
 from dpmanifold.service.service import Service
+from dpmanifold.service.service_database import Database
 from dpmanifold.service.staging import Staging
 from dpmanifold.stats.curator import Notice
 

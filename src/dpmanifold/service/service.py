@@ -9,8 +9,8 @@ from dpmanifold.files import Closable
 from dpmanifold.ledger import Ledger
 from dpmanifold.service.accounts import Accounts, Actor
 from dpmanifold.service.credentials import Logins, Tokens
-from dpmanifold.service.database import Database
 from dpmanifold.service.forecasts import Forecasts
+from dpmanifold.service.service_database import Database
 from dpmanifold.service.settings import Settings
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from dpmanifold.privacy.amounts import cost_of, in_words, share_of
 from dpmanifold.privacy.budget_accounts import checked_text
 from dpmanifold.service import events, tables
 from dpmanifold.service.accounts import AccountView
-from dpmanifold.service.errors import Conflict, NotFound
+from dpmanifold.service.http_errors import Conflict, NotFound
 from dpmanifold.service.ordering import asked_before, is_paused, pay, population_named, refuse_paused
 from dpmanifold.service.person import ANALYST, AUDITOR, LIGHT, NOTHING, STEWARD, Person, for_roles
 from dpmanifold.service.views import (

@@ -26,7 +26,7 @@ from dpmanifold.errors import InvalidArgumentError, LedgerError, Message, Public
 from dpmanifold.files import closed_if_it_fails
 from dpmanifold.report import html_report
 from dpmanifold.service import beats, canonical, registering, tables
-from dpmanifold.service.errors import NotFound, Unavailable
+from dpmanifold.service.http_errors import NotFound, Unavailable
 from dpmanifold.service.logs import log
 from dpmanifold.service.ordering import Punctual, asked_before, catch_up, lost, paused_since, population_named, schedule
 from dpmanifold.service.processes import Child, Work, fork

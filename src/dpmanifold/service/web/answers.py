@@ -33,7 +33,7 @@ from dpmanifold.errors import (
     PromiseError,
     message_to_record,
 )
-from dpmanifold.service.errors import Broken, NotFound, NotSignedIn, OverBudget, ServiceError, Unavailable
+from dpmanifold.service.http_errors import Broken, NotFound, NotSignedIn, OverBudget, ServiceError, Unavailable
 from dpmanifold.service.logs import log
 from dpmanifold.service.web.security import REPORT_POLICY, Layer, UnknownHost
 from dpmanifold.service.web.sessions import ROLE, page, see_other, sign_in_path

@@ -25,7 +25,7 @@ from dpmanifold.service import accounts, tables
 from dpmanifold.service.accounts import AccountView, Actor
 from dpmanifold.service.credentials import TokenView
 from dpmanifold.service.desk import Desk
-from dpmanifold.service.errors import NotFound, NotSignedIn, ServiceError
+from dpmanifold.service.http_errors import NotFound, NotSignedIn, ServiceError
 from dpmanifold.service.person import ANALYST, AUDITOR, STEWARD
 from dpmanifold.service.questions import Question, promise_from_json
 from dpmanifold.service.service import Service
@@ -379,7 +379,7 @@ def parsed(body: bytes) -> Any:
     >>> parsed(b'{"a": 1e999}')
     Traceback (most recent call last):
     ...
-    dpmanifold.service.errors.ServiceError: The body must be JSON: a number is not finite.
+    dpmanifold.service.http_errors.ServiceError: The body must be JSON: a number is not finite.
     """
     _refuse_deep(body)
     try:

@@ -24,7 +24,7 @@ from starlette.routing import Mount, Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from dpmanifold.service import beats
-from dpmanifold.service.errors import NotFound
+from dpmanifold.service.http_errors import NotFound
 from dpmanifold.service.service import Service
 from dpmanifold.service.settings import UNIX
 from dpmanifold.service.web import pages

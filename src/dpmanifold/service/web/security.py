@@ -17,7 +17,7 @@ import anyio
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dpmanifold.service.errors import Forbidden, ServiceError
+from dpmanifold.service.http_errors import Forbidden, ServiceError
 from dpmanifold.service.settings import Settings, is_loopback
 
 POLICY = (

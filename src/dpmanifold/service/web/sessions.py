@@ -27,7 +27,7 @@ from starlette.responses import HTMLResponse, RedirectResponse
 from dpmanifold.service.accounts import Actor
 from dpmanifold.service.credentials import Login
 from dpmanifold.service.desk import Desk
-from dpmanifold.service.errors import Forbidden, NotSignedIn, ServiceError
+from dpmanifold.service.http_errors import Forbidden, NotSignedIn, ServiceError
 from dpmanifold.service.service import Service
 from dpmanifold.service.web.security import WrongType, body_of, content_type, cookie_of, has_controls, refuse_foreign
 

@@ -16,7 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from dpmanifold.service.errors import TooMany
+from dpmanifold.service.http_errors import TooMany
 from dpmanifold.service.web.sessions import current
 
 T = TypeVar("T")

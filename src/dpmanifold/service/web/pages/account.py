@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.service.errors import NotSignedIn, TooMany
+from dpmanifold.service.http_errors import NotSignedIn, TooMany
 from dpmanifold.service.web.pages.showing import Problem, show, tried, whole_in
 from dpmanifold.service.web.security import address
 from dpmanifold.service.web.sessions import (

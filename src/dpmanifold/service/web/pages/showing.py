@@ -12,8 +12,8 @@ from starlette.responses import HTMLResponse
 
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.privacy import Promise
-from dpmanifold.service.errors import Forbidden, NotFound, NotSignedIn, ServiceError, Unavailable
 from dpmanifold.service.forecasts import USUAL_DELTA
+from dpmanifold.service.http_errors import Forbidden, NotFound, NotSignedIn, ServiceError, Unavailable
 from dpmanifold.service.questions import AMOUNTS, Question, promise_from_json, promise_to_json
 from dpmanifold.service.web.answers import planning
 from dpmanifold.service.web.pages.words import KIND_WORDS, in_form

@@ -20,6 +20,8 @@ from dpmanifold.data.specifications import EACH
 from dpmanifold.data.study import STUDY, Study
 from dpmanifold.errors import DPManifoldError, InvalidArgumentError
 from dpmanifold.manifolds import SPACES
+from dpmanifold.stats.pair import Pair
+from dpmanifold.stats.query import QUERIES
 
 _PLANNED = ("space", "size", *BALL)  # where --units is a number
 _LEDGER = ("ledger", "population", "principal", "secret")
@@ -47,7 +49,7 @@ class Defaults(dict[str, Any]):
             groups = {group: dict.fromkeys(verbs, self._of(_LEDGER)) for group, verbs in _GROUPS.items()}
             groups["dataset"]["add"] = self._said
             return {**dict.fromkeys(("status", "audit", "reconcile", "export"), self._of(_LEDGER)), **groups}
-        if command == "two-sample-test":
+        if command in (query.name for query in QUERIES.own() if query.sample is Pair):
             return self._of([name for name in self._said if name not in _TWO])
         return self._of(_ONLY[command]) if command in _ONLY else self._said
 

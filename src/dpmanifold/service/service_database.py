@@ -22,7 +22,7 @@ from dpmanifold._check import shown
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.files import Closable
 from dpmanifold.service import events, tables
-from dpmanifold.service.errors import Unavailable
+from dpmanifold.service.http_errors import Unavailable
 from dpmanifold.storage.database import Database as AnyDatabase
 from dpmanifold.storage.locks import Held
 from dpmanifold.storage.postgres import PostgresDatabase

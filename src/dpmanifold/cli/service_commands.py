@@ -24,7 +24,7 @@ from dpmanifold.service.settings import UNIX, Settings
 
 if TYPE_CHECKING:
     from dpmanifold.service.accounts import Accounts
-    from dpmanifold.service.database import Database
+    from dpmanifold.service.service_database import Database
 
 app = typer.Typer(
     help="Run a service for a team, and operate it: who may sign in, and what they did.\n\n"
@@ -91,7 +91,7 @@ def demo(
     """Try a service out: three accounts and public data, on this machine alone."""
     _refuse_missing_packages()
     optional_module("sklearn", "all", "the demonstration")
-    from dpmanifold.service.demo import PEOPLE, set_up
+    from dpmanifold.service.demo_service import PEOPLE, set_up
 
     os.umask(0o077)  # whatever is made is for whoever tries it out
     with tempfile.TemporaryDirectory(prefix="dpm-demo-", ignore_cleanup_errors=True) as gone:
