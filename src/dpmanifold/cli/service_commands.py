@@ -333,7 +333,7 @@ def _database(config: pathlib.Path) -> Iterator[Database]:
     settings = _module("settings").Settings.read(config)
     if "://" not in settings.database:
         pathlib.Path(settings.database).parent.mkdir(parents=True, exist_ok=True)
-    with _module("database").Database(settings.database) as database:
+    with _module("service_database").Database(settings.database) as database:
         database.prepare()
         yield database
 
@@ -341,7 +341,7 @@ def _database(config: pathlib.Path) -> Iterator[Database]:
 @contextlib.contextmanager
 def _accounts(config: pathlib.Path, name: str = "") -> Iterator[Accounts]:
     """Open the accounts, and say which there is not: the operator may know."""
-    missing = _module("errors").NotFound
+    missing = _module("http_errors").NotFound
     try:
         with _database(config) as database:
             yield _module("accounts").Accounts(database)
