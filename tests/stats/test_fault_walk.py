@@ -63,7 +63,7 @@ def lines(query, payer, books):
 
 def _at_the_door(found):
     """Return whether a line may depend on who pays."""
-    return found[0][0].co_filename.endswith("settling.py")
+    return found[0][0].co_filename.endswith("payment.py")
 
 
 @functools.cache
