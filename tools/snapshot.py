@@ -70,6 +70,13 @@ RENAMED: dict[str, str] = {
     "needed_promise": "required_privacy",
     "needed_units": "required_units",
     "shrink": "shrinkage",
+    "shape": "noise_shape",
+    **{
+        f"group {group}: {name}": f"group_{group}_{name}"
+        for group in range(1, 5)
+        for name in ("mechanism", "shrinkage", "refine", "noise_shape", "ball_center_mechanism")
+    },
+    **{f"mean of the covariate to the power {power}": f"covariate_moment_{power}" for power in range(1, 5)},
 }
 """Keys of records and names of classes of errors that have other names since the commit compared with."""
 
@@ -558,7 +565,7 @@ class Differences:
     def compare(self, old: Any, new: Any, place: str) -> None:
         """Compare two values of the same place."""
         if isinstance(old, dict) and isinstance(new, dict):
-            old = {RENAMED.get(key, key): value for key, value in old.items()}
+            old = {key if key in new else RENAMED.get(key, key): value for key, value in old.items()}
             for key in [*old, *(key for key in new if key not in old)]:
                 if (key in old) != (key in new):
                     self.values.append(f"{place}/{key}: {'gone' if key in old else 'new'}")
