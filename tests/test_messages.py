@@ -30,7 +30,7 @@ ROOT = pathlib.Path(dpmanifold.__file__).parent
 # What holds records, files or what stands in them. Others see public numbers and arguments alone.
 PACKAGES = ("data", "manifolds", "estimators")
 MODULES = [
-    "ball", "_cells", "_check", "_ids", "_merged_ids", "cli/arguments", "cli/checking",
+    "ball", "_cells", "_check", "_ids", "_merged_ids", "cli/checking",
     "frechet/reading", "frechet/record_blocks",
     "frechet/statistics", "frechet/points_per_unit", "ledger/datasets", "ledger/fingerprints",
     "ledger/population", "service/canonical", "service/registering",

@@ -16,7 +16,7 @@ from dpmanifold._check import FloatArray, shown
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.manifolds import Manifold
 from dpmanifold.manifolds.laws import LAWS, Law, Reference, rounding_bounds_hold, what_is_wrong, words_of
-from dpmanifold.manifolds.laws.seeded_inputs import directions, points, reach, require
+from dpmanifold.manifolds.laws.geometry import directions, points, reach, require
 from dpmanifold.noise import RiemannianLaplace, SimulationSource, exact_sampler, grid_of
 from dpmanifold.noise.products import gaussian_law, has_gaussian_law
 from dpmanifold.privacy import GDP, calibrate_gaussian

@@ -11,8 +11,8 @@ from typing import Annotated, Any
 import typer
 
 from dpmanifold.cli import options
-from dpmanifold.cli.arguments import refuse_classes, shape_of
 from dpmanifold.cli.command import Asked, Beside, Words, parameter, private_command, shared_signature
+from dpmanifold.cli.options import refuse_classes, shape_of
 from dpmanifold.cli.outputs import Outputs, refuse_own_shape
 from dpmanifold.data.specifications import EACH, class_words
 from dpmanifold.errors import Argument, InvalidArgumentError, Public

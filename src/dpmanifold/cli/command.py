@@ -15,9 +15,8 @@ import typer
 
 from dpmanifold.ball import Ball
 from dpmanifold.cli import options
-from dpmanifold.cli.arguments import promise_of
 from dpmanifold.cli.failures import guarded
-from dpmanifold.cli.options import at_work
+from dpmanifold.cli.options import at_work, promise_of
 from dpmanifold.cli.outputs import Folder, Outputs, Views
 from dpmanifold.cli.payer import NOBODY, Payer, paying, refuse_contradictions
 from dpmanifold.cli.speech import complain

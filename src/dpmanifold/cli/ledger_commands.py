@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpmanifold.cli import options
-from dpmanifold.cli.arguments import promise_of
 from dpmanifold.cli.command import selection_of, shared_options, teller
 from dpmanifold.cli.failures import PROMISE_IMPOSSIBLE, guarded
-from dpmanifold.cli.options import at_work
+from dpmanifold.cli.options import at_work, promise_of
 from dpmanifold.cli.outputs import check_targets, require_plots, save_picture
 from dpmanifold.cli.payer import READER, opened, population_of
 from dpmanifold.cli.speech import say, say_answer, say_rows

@@ -18,11 +18,12 @@ from dpmanifold.cli import (
     remote_commands,
     results,
     service_commands,
-    study_options,
 )
 from dpmanifold.cli.build import command_of, known_queries
 from dpmanifold.cli.failures import FAULT, Terminated, guarded, unwinding
 from dpmanifold.cli.speech import CannotPrintError, complain, finish, give_up_stdout, say, use_plain_letters
+from dpmanifold.cli.study_options import Defaults, init
+from dpmanifold.data.study import STUDY, Study
 
 
 class _Commands(TyperGroup):
@@ -83,14 +84,15 @@ def main(
     ] = None,
 ) -> None:
     """Take the options that come before a command."""
-    study_options.use(context, study_file)
+    if study_file is not None or STUDY.exists():
+        context.default_map = Defaults(Study.read(study_file or STUDY))
 
 
 _FIRST, _DATA, _PRIVATE, _AFTER = "Before any data", "Preparing data", "Private releases", "Afterwards"
 _SERVING, _PAPERS = "Serving", "The papers"
 for name, command, panel in (
     ("demo", demo.demo, _FIRST),
-    ("init", study_options.init, _FIRST),
+    ("init", init, _FIRST),
     ("plan", public.plan, _FIRST),
     ("spaces", public.spaces, _FIRST),
     ("mechanisms", public.mechanisms, _FIRST),

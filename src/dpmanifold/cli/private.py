@@ -15,7 +15,6 @@ from dpmanifold import data
 from dpmanifold._check import Array
 from dpmanifold.ball import Ball
 from dpmanifold.cli import options
-from dpmanifold.cli.arguments import promise_of, refuse_classes
 from dpmanifold.cli.build import BESIDE, command_of
 from dpmanifold.cli.command import (
     Asked,
@@ -31,6 +30,7 @@ from dpmanifold.cli.command import (
     selection_of,
 )
 from dpmanifold.cli.failures import guarded
+from dpmanifold.cli.options import promise_of, refuse_classes
 from dpmanifold.cli.outputs import Outputs, check_targets, save_array
 from dpmanifold.cli.payer import Payer
 from dpmanifold.cli.speech import say, working

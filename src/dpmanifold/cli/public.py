@@ -19,10 +19,10 @@ from dpmanifold import sensitivity
 from dpmanifold._version import __version__
 from dpmanifold.ball import Ball
 from dpmanifold.cli import options
-from dpmanifold.cli.arguments import promise_of, shape_of
 from dpmanifold.cli.build import planned_options
 from dpmanifold.cli.command import dressed, parameter
 from dpmanifold.cli.failures import PROMISE_IMPOSSIBLE, guarded, words_of
+from dpmanifold.cli.options import promise_of, shape_of
 from dpmanifold.cli.outputs import check_targets, refuse_stdout, require_plots, save_figure, save_picture
 from dpmanifold.cli.speech import say_answer, table_of, working
 from dpmanifold.data.specifications import ball_of, class_words, space_of

@@ -19,10 +19,10 @@ from rich.text import Text
 
 from dpmanifold.ball import Ball
 from dpmanifold.cli import options
-from dpmanifold.cli.arguments import promise_of
 from dpmanifold.cli.build import known_queries, option_parameter, option_value, planned_options, summary
 from dpmanifold.cli.command import dressed, parameter, refuse_mechanism, shared_signature
 from dpmanifold.cli.failures import guarded
+from dpmanifold.cli.options import promise_of
 from dpmanifold.cli.outputs import Folder, Outputs, Views
 from dpmanifold.cli.speech import complain, say, say_answer, say_json, say_table, table_of
 from dpmanifold.data.specifications import WHOLE_SPACE, ball_of

@@ -57,12 +57,6 @@ class Defaults(dict[str, Any]):
         return {name: self._said[name] for name in names if name in self._said}
 
 
-def use(context: typer.Context, path: pathlib.Path | None) -> None:
-    """Have commands take from a study file what is not said: the one that is named, or study.toml in this folder."""
-    if path is not None or STUDY.exists():
-        context.default_map = Defaults(Study.read(STUDY if path is None else path))
-
-
 def without_other_ball(context: typer.Context, words: Mapping[str, Any]) -> dict[str, Any]:
     """Return what was said, without the ball of a study where another one was typed."""
     typed = {name for name in BALL if words.get(name) and "MAP" not in str(context.get_parameter_source(name))}

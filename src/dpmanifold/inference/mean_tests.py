@@ -387,12 +387,6 @@ class KSampleTest(MeansCompared, format="dpmanifold k-sample test 2"):
         """Return the same by name."""
         return {f"group {name!r}": release for name, release in self.groups.items()}
 
-    def faults(self) -> list[str]:
-        """Return whether the groups have other names than those that were asked for."""
-        request = self.released[0].request
-        asked = None if request is None else request.options.get("classes")
-        return [] if asked is None or tuple(asked) == self.classes else ["classes: not what was asked for"]
-
     @cached_property
     def estimates(self) -> list[Estimate | JointEstimate]:
         """The releases, read as means with their covariances."""

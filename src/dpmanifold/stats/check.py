@@ -189,12 +189,15 @@ def _as_asked(result: Result) -> list[str]:
     """Return in what a conclusion differs from the request that its releases state."""
     if isinstance(result, Release):
         return []
-    return [
+    classes = getattr(result, "classes", None)
+    stated = {**({} if classes is None else {"classes": list(classes)}), **vars(result)}
+    differing = [
         f"{name}: not what was asked for"
         for one in result.released
         for name, asked in (one.request.options if one.request else {}).items()
-        if name in vars(result) and option_to_json(vars(result)[name], name) != option_to_json(asked, name)
+        if name in stated and option_to_json(stated[name], name) != option_to_json(asked, name)
     ]
+    return list(dict.fromkeys(differing))
 
 
 def _shared(release: Release) -> list[Release]:

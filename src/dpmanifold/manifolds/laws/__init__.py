@@ -25,6 +25,7 @@ from dpmanifold.manifolds.laws.computation import (
     rounding_bounds_hold,
 )
 from dpmanifold.manifolds.laws.geometry import (
+    BrokenLawError,
     a_point_leaves_as_one_array,
     curvature_is_one_story,
     flat_spaces_are_their_coordinates,
@@ -33,10 +34,10 @@ from dpmanifold.manifolds.laws.geometry import (
     radial_facts_are_true,
     random_points_are_uniform,
     reflections_are_isometries,
+    require,
     spheres_have_the_stated_area,
     translations_bend_squares_at_most_once,
 )
-from dpmanifold.manifolds.laws.seeded_inputs import BrokenLawError, require
 from dpmanifold.registry import is_own
 
 Law = Callable[[Manifold, np.random.Generator], None]

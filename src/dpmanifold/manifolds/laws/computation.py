@@ -13,7 +13,7 @@ from flint import arb, ctx
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.manifolds.base import EPS, Manifold
 from dpmanifold.manifolds.exact_points import ExactPoints, precision_kept
-from dpmanifold.manifolds.laws.seeded_inputs import fewer, points, reach, require
+from dpmanifold.manifolds.laws.geometry import fewer, points, reach, require
 from dpmanifold.manifolds.vectors import vector_norm
 
 # Records in all, those that are looked at one by one, and the sizes of batches that cut loops and products differently.

@@ -14,7 +14,6 @@ from scipy import special
 
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.manifolds.base import Manifold
-from dpmanifold.manifolds.laws.seeded_inputs import directions, fewer, points, reach, require
 from dpmanifold.manifolds.optional_properties import Area, RankOne, log_unit_sphere
 from dpmanifold.manifolds.symmetric_spaces import cot_of_root, log_sinc_of_root
 from dpmanifold.manifolds.vectors import complete_basis, log_sinhc, vector_norm
@@ -349,3 +348,44 @@ def flat_spaces_are_their_coordinates(space: Manifold, rng: np.random.Generator)
     require(off <= 1e-7 * reach(space), f"is_flat, and distances are off from those of coordinates by {off:.2g}")
     if space.is_vector_space:
         require(np.array_equal(space.exp_coords(x, a), x + a), "is_vector_space, and exp_coords(p, c) is not p + c")
+
+
+# -------------------------------------------------------------------- what the laws look at: directions, points and len
+
+
+# How far from the origin points are taken where a space has no end, in units in which its curvature is at least -1.
+_FAR = 2.0
+
+
+class BrokenLawError(Exception):
+    """A law does not hold; the text says what is wrong."""
+
+
+def require(holds: object, wrong: str) -> None:
+    """Raise BrokenLawError unless something holds."""
+    if not holds:
+        raise BrokenLawError(wrong)
+
+
+def reach(space: Manifold) -> float:
+    """Return how far from the origin the laws go: short of where geodesics end, and of where doubles lose a space."""
+    bottom = space.curvature[0]
+    far = _FAR / math.sqrt(-bottom) if bottom < 0 else _FAR
+    return min(0.98 * space.injectivity_radius, far)
+
+
+def directions(space: Manifold, rng: np.random.Generator, n: int) -> FloatArray:
+    """Return n unit vectors of coordinates."""
+    c = rng.standard_normal((n, space.dim))
+    return np.asarray(c / np.linalg.norm(c, axis=1, keepdims=True))
+
+
+def points(space: Manifold, rng: np.random.Generator, n: int, far: float | None = None) -> Array:
+    """Return n points within a distance of the origin."""
+    lengths = (reach(space) if far is None else far) * np.sqrt(rng.random(n))
+    return space.exp_coords(space.origin, directions(space, rng, n) * lengths[:, None])
+
+
+def fewer(space: Manifold, n: int, usual: int = 30) -> int:
+    """Return n, or less where a space has more than the `usual` number of dimensions: matrices of them take long."""
+    return max(1, round(n * min(1.0, (usual / space.dim) ** 2)))
