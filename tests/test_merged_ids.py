@@ -6,8 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from dpmanifold._merged_ids import MergedIds, unit_ids
 from dpmanifold.errors import InvalidArgumentError, SourceChangedError

@@ -45,9 +45,16 @@ from dpmanifold.serialization import (
     whole_number,
     words,
 )
-from dpmanifold.statistic import DRAW_COVERED as DRAW_COVERED
-from dpmanifold.statistic import NOT_COVERED as NOT_COVERED
-from dpmanifold.statistic import REPLACE_ONE_UNIT, STATISTICS, Header, Kind, Statistic, private_words
+from dpmanifold.statistic import (
+    DRAW_COVERED as DRAW_COVERED,
+    NOT_COVERED as NOT_COVERED,
+    REPLACE_ONE_UNIT,
+    STATISTICS,
+    Header,
+    Kind,
+    Statistic,
+    private_words,
+)
 from dpmanifold.summary import array_text, told
 
 REFINE_SKIPPED = "no smaller ball was looked for: public numbers say that it could not help (dpm plan --refine)"

@@ -10,8 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import dpmanifold as dpm
-from dpmanifold.audit import Audit, Finding, audit_mean, picture
-from dpmanifold.audit import mean_audit as mean_room
+from dpmanifold.audit import Audit, Finding, audit_mean, mean_audit as mean_room, picture
 from dpmanifold.audit.empirical import advantage, certified, epsilon_of, mu_of, rho_of
 from dpmanifold.audit.findings import ADVANTAGE, BLACK_BOX, TIMING, WORDS
 from dpmanifold.audit.mean_audit import neighbours

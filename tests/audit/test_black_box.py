@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpmanifold import EACH_RECORD, GDP, SPD, Ball, Euclidean, PureDP, Sphere, private_mean
-from dpmanifold import mechanisms as rooms
+from dpmanifold import EACH_RECORD, GDP, SPD, Ball, Euclidean, PureDP, Sphere, mechanisms as rooms, private_mean
 from dpmanifold.audit import certified_epsilon
 from dpmanifold.frechet import record_blocks
 from dpmanifold.linalg import ExactSum

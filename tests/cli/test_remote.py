@@ -15,8 +15,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 import dpmanifold as dpm
-from dpmanifold.cli import app
-from dpmanifold.cli import remote_commands as commands
+from dpmanifold.cli import app, remote_commands as commands
 from dpmanifold.cli.main import app as main_app
 from dpmanifold.remote import pending, transport
 from dpmanifold.stats.query import QUERIES

@@ -6,8 +6,7 @@ import itertools
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 import dpmanifold.data.csv_table as csv_chunks
 import dpmanifold.data.csv_table as csv_table

@@ -4,8 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import dpmanifold.data.eeg as implementation
 from dpmanifold import SPD, InvalidArgumentError, InvalidDataError

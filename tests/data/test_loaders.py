@@ -7,8 +7,7 @@ import zipfile
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import dpmanifold.data.descriptors as blocks
 from dpmanifold import (

@@ -6,8 +6,7 @@ import pathlib
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import dpmanifold as dpm
 from dpmanifold.data import Selection

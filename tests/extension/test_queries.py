@@ -12,16 +12,14 @@ import dpmanifold as dpm
 from dpmanifold.cli.build import command_of
 from dpmanifold.cli.remote_commands import asking
 from dpmanifold.ledger import Ledger
-from dpmanifold.service.ordering import Ref
-from dpmanifold.service.ordering import asking as asking_of
+from dpmanifold.service.ordering import Ref, asking as asking_of
 from dpmanifold.service.questions import Question
 from dpmanifold.service.web.pages.showing import Typed
 from dpmanifold.stats import Parallel, Program, Terms, Units, ask, rehearsal
 from dpmanifold.stats.means import CLASS_MEANS
 from dpmanifold.stats.region import region_plan
 from dpmanifold.stats.samples import SpanningGroups
-from dpmanifold_example import contrast as contrasts
-from dpmanifold_example import trend as trends
+from dpmanifold_example import contrast as contrasts, trend as trends
 from dpmanifold_example.contrast import CONTRAST, Contrast, private_contrast
 from dpmanifold_example.trend import TREND
 from service_rooms import desk_of, furnish, service_in

@@ -32,8 +32,7 @@ from dpmanifold import (
     private_variance_interval,
 )
 from dpmanifold.inference import estimate, hotelling
-from dpmanifold_papers.coverage import in_ball as uniform
-from dpmanifold_papers.coverage import interval_about_a_mean, region_about_a_mean
+from dpmanifold_papers.coverage import in_ball as uniform, interval_about_a_mean, region_about_a_mean
 
 N = 1000
 WITHIN = 1.3

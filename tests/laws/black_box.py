@@ -7,8 +7,7 @@ half tests it. So what is certified holds whatever the numbers are.
 
 import numpy as np
 
-from dpmanifold.audit.empirical import certified
-from dpmanifold.audit.empirical import mu_of as mu_measure
+from dpmanifold.audit.empirical import certified, mu_of as mu_measure
 
 
 def outputs(call, records, runs, numbers):

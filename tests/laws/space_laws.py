@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from dpmanifold import Ball, InvalidArgumentError, InvalidDataError
 from dpmanifold.manifolds.base import EPS

@@ -9,8 +9,7 @@ import types
 
 import numpy as np
 
-from dpmanifold.linalg.cards import cuda_passes as card_passes
-from dpmanifold.linalg.cards import modules, presence
+from dpmanifold.linalg.cards import cuda_passes as card_passes, modules, presence
 from dpmanifold.linalg.native import library
 
 OPERATORS = ["__add__", "__iadd__", "__mul__", "__imul__", "__lt__", "__ge__", "__le__", "__ne__", "__and__"]

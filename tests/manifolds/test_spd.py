@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from dpmanifold import SPD, Ball, Euclidean, InvalidArgumentError, InvalidDataError
 from dpmanifold.linalg import congruence, expm, invsqrtm, logm, sqrtm

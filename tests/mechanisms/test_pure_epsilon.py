@@ -4,8 +4,7 @@ import math
 
 import mpmath
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from dpmanifold.mechanisms.base import pure_epsilon
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, PureDP

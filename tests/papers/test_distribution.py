@@ -9,8 +9,7 @@ from typer.testing import CliRunner
 
 import dpmanifold
 import dpmanifold_papers.command
-from dpmanifold.cli import app
-from dpmanifold.cli import public as shell
+from dpmanifold.cli import app, public as shell
 from dpmanifold.registry import Registry
 
 ROOT = pathlib.Path(__file__).parents[2]

@@ -14,8 +14,7 @@ from dpmanifold.manifolds import KendallShapes, Sphere
 from dpmanifold.noise import GradientLaw
 from dpmanifold.noise.source import SimulationSource
 from dpmanifold_papers import simulation as sim
-from dpmanifold_papers.soto2022 import EXPERIMENTS, HEADLINES
-from dpmanifold_papers.soto2022 import landmarks as lm
+from dpmanifold_papers.soto2022 import EXPERIMENTS, HEADLINES, landmarks as lm
 from dpmanifold_papers.soto2022.chain import shape_gradient_density, walk
 from dpmanifold_papers.soto2022.edge import edge_loss, least_factor
 from dpmanifold_papers.soto2022.shapes import FILE, splitting_cost

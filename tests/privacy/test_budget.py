@@ -12,8 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from dpmanifold.errors import DPManifoldError, InvalidArgumentError
 from dpmanifold.privacy import (

@@ -8,8 +8,7 @@ import math
 from fractions import Fraction
 
 import mpmath
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from dpmanifold.privacy import (
     GDP,

@@ -12,8 +12,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from dpmanifold import InvalidArgumentError, LedgerError
 from dpmanifold.ledger import Ledger
-from dpmanifold.service import events, tables
-from dpmanifold.service import service_database as database_room
+from dpmanifold.service import events, service_database as database_room, tables
 from dpmanifold.service.http_errors import Unavailable
 from dpmanifold.service.service_database import Database
 

@@ -18,8 +18,7 @@ from dpmanifold.service.forecasts import GRID, Forecasts
 from dpmanifold.service.http_errors import Conflict, NotFound, TooMany
 from dpmanifold.service.ordering import Asking, Ref, asking, catch_up, duration, lost
 from dpmanifold.service.questions import Question
-from dpmanifold.stats.query import offered as offered_queries
-from dpmanifold.stats.query import query_named
+from dpmanifold.stats.query import offered as offered_queries, query_named
 from service_rooms import BALL, desk_of, furnish, service_in, tensors
 
 pytestmark = pytest.mark.security

@@ -7,8 +7,7 @@ import pytest
 import sqlalchemy as sa
 
 from dpmanifold import InvalidArgumentError
-from dpmanifold.service import events, tables
-from dpmanifold.service import service_database as database_room
+from dpmanifold.service import events, service_database as database_room, tables
 from dpmanifold.service.accounts import Actor
 from dpmanifold.service.credentials import Logins, Tokens
 from dpmanifold.service.http_errors import NotFound, NotSignedIn

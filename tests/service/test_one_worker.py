@@ -9,8 +9,7 @@ import pytest
 from sqlalchemy import select
 
 from dpmanifold import GDP, InvalidArgumentError
-from dpmanifold.service import registering, tables
-from dpmanifold.service import worker as worker_room
+from dpmanifold.service import registering, tables, worker as worker_room
 from dpmanifold.service.checks import FAIL, findings
 from dpmanifold.service.http_errors import Unavailable
 from dpmanifold.service.questions import Question

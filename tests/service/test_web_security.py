@@ -14,8 +14,7 @@ from starlette.routing import Mount
 
 from dpmanifold.errors import BudgetError, InvalidArgumentError, InvalidDataError, LedgerError, PromiseError
 from dpmanifold.service.http_errors import Conflict, NotFound, TooMany
-from dpmanifold.service.web import app as server
-from dpmanifold.service.web import security, sessions
+from dpmanifold.service.web import app as server, security, sessions
 from dpmanifold.service.web.answers import Errors, as_json, document, download, planning, safe_name
 from dpmanifold.service.web.app import server_of
 from dpmanifold.service.web.security import (

@@ -16,8 +16,7 @@ from dpmanifold.cli.outputs import check_targets, require_plots, save_picture
 from dpmanifold.cli.payer import READER, opened, population_of
 from dpmanifold.cli.speech import say, say_answer, say_rows
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.ledger import Audit
-from dpmanifold.ledger import verify_export as verified
+from dpmanifold.ledger import Audit, verify_export as verified
 from dpmanifold.privacy import Promise
 from dpmanifold.privacy.amounts import cost_of, in_words
 from dpmanifold.progress import quietly

@@ -34,8 +34,7 @@ from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PureDP
 from dpmanifold.registry import Registry
 from dpmanifold.sensitivity import Sensitivity
 from dpmanifold.statistic import STATISTICS
-from dpmanifold.stats import Outlook, required_privacy, required_units
-from dpmanifold.stats import plan as planned
+from dpmanifold.stats import Outlook, plan as planned, required_privacy, required_units
 from dpmanifold.stats.means import MEAN_QUERY
 from dpmanifold.stats.prospects import USUAL_FILL
 from dpmanifold.stats.query import QUERIES, query_named
@@ -385,8 +384,7 @@ def audit(
 
     Exits with 4 if the promise was refuted.
     """
-    from dpmanifold.audit import audit_mean
-    from dpmanifold.audit import picture as drawn
+    from dpmanifold.audit import audit_mean, picture as drawn
 
     chosen = _ball_of(space_of(space, size), radius, center, source, ball)
     privacy = promise_of(epsilon, delta, mu, rho)

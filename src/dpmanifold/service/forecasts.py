@@ -19,8 +19,7 @@ from dpmanifold.privacy.promises import KINDS
 from dpmanifold.serialization import ball_to_dict
 from dpmanifold.service.questions import AMOUNTS, promise_from_json, promise_to_json
 from dpmanifold.service.views import Curve
-from dpmanifold.stats import Outlook, Plan, required_privacy, required_units
-from dpmanifold.stats import plan as planned
+from dpmanifold.stats import Outlook, Plan, plan as planned, required_privacy, required_units
 from dpmanifold.stats.inputs import divide
 from dpmanifold.stats.query import Query
 

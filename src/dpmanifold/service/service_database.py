@@ -15,8 +15,7 @@ from collections.abc import Iterator
 from typing import Any, final
 
 from sqlalchemy import Connection, Executable, Table, select
-from sqlalchemy.exc import InterfaceError, InternalError, OperationalError
-from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+from sqlalchemy.exc import InterfaceError, InternalError, OperationalError, TimeoutError as PoolTimeoutError
 
 from dpmanifold._check import shown
 from dpmanifold.errors import InvalidArgumentError

@@ -3,8 +3,7 @@
 from dpmanifold.release import Clipping
 from dpmanifold.stats.asking import Terms, ask, private_statistic
 from dpmanifold.stats.averaged import AveragedStatistic, AverageProgram
-from dpmanifold.stats.ball_estimation import BALL_QUERY, private_ball
-from dpmanifold.stats.ball_estimation import RADIUS as RADIUS
+from dpmanifold.stats.ball_estimation import BALL_QUERY, RADIUS as RADIUS, private_ball
 from dpmanifold.stats.check import Verification, verify
 from dpmanifold.stats.comparison import Comparison, compare
 from dpmanifold.stats.curator import Notice

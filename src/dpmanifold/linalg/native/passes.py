@@ -300,8 +300,7 @@ def _on_card(asked: Asked) -> Outcome:
 
 def longest_norm(triangles: CardArray) -> tuple[float, npt.NDArray[np.intp]]:
     """Return the largest norm of logarithms of packed triangles on a card, and which ones its kernels did not take."""
-    from dpmanifold.linalg.cards.cuda_passes import Asked
-    from dpmanifold.linalg.cards.cuda_passes import longest_norm as look_there
+    from dpmanifold.linalg.cards.cuda_passes import Asked, longest_norm as look_there
 
     k, n = size_of(triangles.shape[-1]), len(triangles)
     asked = Asked(

@@ -21,9 +21,9 @@ from dpmanifold.service.web.sessions import (
     sign_in,
     sign_out,
     signed_in,
+    start_form as typed_before,
     start_page,
 )
-from dpmanifold.service.web.sessions import start_form as typed_before
 
 _DONE = {
     "password": "The password is changed. Other logins have ended, and all tokens are revoked.",
