@@ -15,11 +15,19 @@ from dpmanifold.errors import InvalidDataError
 
 pytestmark = pytest.mark.slow
 
-OF_ZARR = """
-import resource, sys
+# The most that the process itself had, in MB: what getrusage says of a child begins at what its parent had.
+PEAK = """
+def peak():
+    with open("/proc/self/status") as lines:
+        return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 2**10
+"""
+
+OF_ZARR = (
+    PEAK
+    + """
+import sys
 import numpy as np, zarr
 from dpmanifold import SPD, data
-def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
 group = zarr.open_group(sys.argv[1], mode="r")
 def read(rows):
     pieces = data.from_zarr(group, "tensors").bound(SPD(3), "person")
@@ -30,6 +38,7 @@ before = peak()
 assert read(None) == 4_000_000  # 288 MB of records
 print(peak() - before)
 """
+)
 
 
 def test_memory_is_that_of_a_row_of_chunks(tmp_path):
@@ -42,12 +51,13 @@ def test_memory_is_that_of_a_row_of_chunks(tmp_path):
     assert float(done.stdout) < 40  # MB; a row of chunks is 7
 
 
-OF_BLOCKS = """
-import resource, sys
+OF_BLOCKS = (
+    PEAK
+    + """
+import sys
 import numpy as np, pandas, pyarrow
 from dpmanifold import SPD, data
 block = np.tile(np.eye(3), (20_000, 1, 1))
-def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
 def blocks(count):
     return lambda: ((block + i, np.arange(len(block)) + i) for i in range(count))
 def total(count):
@@ -58,6 +68,7 @@ before = peak()
 assert total(150) == 3_000_000  # 216 MB of records
 print(peak() - before)
 """
+)
 
 
 def test_memory_does_not_grow_with_the_number_of_blocks():
@@ -65,7 +76,9 @@ def test_memory_does_not_grow_with_the_number_of_blocks():
     assert float(done.stdout) < 20  # MB
 
 
-OF_WORDS = """
+OF_WORDS = (
+    PEAK
+    + """
 import resource, sys
 import numpy as np
 import dpmanifold as dpm
@@ -74,7 +87,6 @@ from dpmanifold.data.parquet_table import ParquetTable
 from dpmanifold.stats.content import content_of
 path, role, wrong = sys.argv[1:4]
 line, plane = dpm.Euclidean(1), dpm.Euclidean(2)
-def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
 def read(source, space, **along):
     return sum(len(block.records) for piece in source.bound(space, **along) for block in piece.blocks())
 def chosen(*columns): return data.Dataset(path, columns=list(columns))
@@ -98,11 +110,13 @@ before = peak()
 roles[role]()
 print(peak() - before)
 """
-OF_CSV = """
+)
+OF_CSV = (
+    PEAK
+    + """
 import resource, sys
 import dpmanifold as dpm
 from dpmanifold import data
-def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
 limit = 4 * 2**30
 resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 before = peak()
@@ -114,6 +128,7 @@ except dpm.errors.InvalidDataError as refused:
     assert "characters" in str(refused), refused
 print(peak() - before)
 """
+)
 ROLES = [
     "units", "labels", "values", "bytes", "label bytes", "gaps", "covariate", "one column", "an array", "fingerprint",
 ]  # fmt: skip
