@@ -107,6 +107,26 @@ def test_what_is_left_out_is_asked_for(run, monkeypatch):
     assert "exists" in run("init", "visits.csv", code=2).output
 
 
+def test_a_ball_that_cannot_be_is_refused_before_it_is_written(run, monkeypatch, tmp_path):
+    words = ("init", "visits.csv", "--space", "sphere", "--units", "subject", "--columns", "x,y,z")
+    assert "center" in run(*words, "--radius", "0.7", code=2).output  # directions have no usual one
+    monkeypatch.setattr(study_options, "_on_a_terminal", lambda: True)
+    assert "radius must be a number" in run(*words, code=2, stdin="wide\n0,0,1\n\n").output
+    assert not (tmp_path / "study.toml").exists()
+
+
+def test_what_is_the_studys_is_said_on_a_terminal(run, monkeypatch):
+    run("init", "visits.csv", *ABOUT)
+    assert run("mean", "--mu", "1", "-o", "a.json").stderr == ""
+    monkeypatch.setattr(study_options, "on_a_terminal", lambda: True)
+    said = run("mean", "other.csv", "--mu", "1", "--radius", "0.6", "-o", "b.json", code=2).stderr
+    assert "of the study file" in said
+    assert "--units" in said.partition(".")[0]
+    assert "PATH" not in said.partition(".")[0]
+    assert "--radius" not in said.partition(".")[0]
+    assert run("mean", "--mu", "1", "-o", "c.json", "-q").stderr == ""
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

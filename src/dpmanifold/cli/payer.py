@@ -129,5 +129,5 @@ def refuse_contradictions(words: Mapping[str, Any]) -> None:
         if words.get(option) not in (None, False):
             raise InvalidArgumentError(
                 f"--{option} makes a result NOT PRIVATE, and a ledger pays for private releases alone. Leave it out, "
-                "or leave out --ledger (and unset DPM_LEDGER)."
+                "or leave out --ledger (unset DPM_LEDGER, and let no study file name one)."
             )

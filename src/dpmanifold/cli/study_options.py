@@ -13,13 +13,14 @@ import typer
 from dpmanifold.cli import options
 from dpmanifold.cli.failures import guarded
 from dpmanifold.cli.outputs import check_target
-from dpmanifold.cli.speech import say, say_answer
+from dpmanifold.cli.speech import complain, say, say_answer
 from dpmanifold.data.dataset import Dataset
 from dpmanifold.data.selection import BALL, READING, Selection
 from dpmanifold.data.specifications import EACH
 from dpmanifold.data.study import STUDY, Study
 from dpmanifold.errors import DPManifoldError, InvalidArgumentError
 from dpmanifold.manifolds import SPACES
+from dpmanifold.progress import on_a_terminal
 from dpmanifold.stats.pair import Pair
 from dpmanifold.stats.query import QUERIES
 
@@ -31,6 +32,7 @@ _ONLY = {
     "descriptors": (), "init": (), "predict": READING,
 }  # fmt: skip
 _GROUPS = {"population": ("add", "cap", "grant", "list", "grants", "history"), "dataset": ("add", "list")}
+_OF_STUDY = "DEFAULT_MAP"  # as the source of a parameter is called
 # Columns of which people are usually known by.
 _PEOPLE = ("participant_id", "participant", "subject_id", "subject", "person", "patient", "id")
 
@@ -58,8 +60,12 @@ class Defaults(dict[str, Any]):
 
 
 def without_other_ball(context: typer.Context, words: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what was said, without the ball of a study where another one was typed."""
-    typed = {name for name in BALL if words.get(name) and "MAP" not in str(context.get_parameter_source(name))}
+    """Return what was said, without the ball of a study where another one was typed; say what is the study's."""
+    sources = {name: getattr(context.get_parameter_source(name), "name", "") for name in words}
+    typed = {name for name in BALL if words.get(name) and sources[name] != _OF_STUDY}
+    taken = [f"--{name.replace('_', '-')}".replace("--path", "PATH") for name in words if sources[name] == _OF_STUDY]
+    if taken and on_a_terminal() and not words.get("quiet"):
+        complain(f"of the study file, where nothing else was said: {', '.join(taken)}.")
     others = (BALL[:3] if "ball" in typed else BALL[3:]) if typed else ()
     return {**words, **{name: None for name in others if name in words and name not in typed}}
 
@@ -96,7 +102,7 @@ def init(
     check_target("--out", out, force)
     asks = _on_a_terminal()
 
-    def said(option: str, given: str | None, question: str, usual: str | None = None) -> str:
+    def said(option: str, given: str | None, question: str, usual: str | None = None) -> Any:
         if given is not None or asks:
             return given if given is not None else str(typer.prompt(question, usual))
         raise InvalidArgumentError(f"{option} is missing: {question}. On a terminal it is asked for.")
@@ -110,7 +116,7 @@ def init(
     known = next((name for name in _PEOPLE if name in names), None)
     owner = said("--units", units, f"who owns each record: a column or a file, or {EACH} if nobody owns two", known)
     if ball is None and radius is None:
-        radius = float(said("--radius", None, "the radius of the public ball, from public knowledge"))
+        radius = said("--radius", None, "the radius of the public ball, from public knowledge")
         center = center or (typer.prompt("its center", "", show_default=False) if asks else "") or None
         source = source or (typer.prompt("where this knowledge comes from", "", show_default=False) if asks else "")
     about = Selection(
@@ -118,8 +124,8 @@ def init(
         array=array, order=order, coordinates=coordinates, normalize=normalize, labels=labels, classes=classes,
         covariate=covariate, mask=mask, ball=ball,
     )  # fmt: skip
-    about.check()
     about = replace(about, space=about.open().space, size=None)  # in full: plans read no file
+    about.check()
     Study(about, ledger, population).write(out)
     say_answer(
         {"written": str(out), **about.to_dict()}, as_json,
