@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tracemalloc
 
 import adbc_driver_sqlite.dbapi
@@ -239,6 +241,26 @@ def test_a_database_gives_the_records_of_the_array(database):
     assert records.tobytes() == TENSORS[order].tobytes()
     assert ids.tolist() == NAMES[order].tolist()
     read(chosen, units="name")
+
+
+OF_DUCKDB = """
+import duckdb, numpy as np, pandas as pd, dpmanifold as dpm
+frame = pd.DataFrame(np.random.default_rng(0).normal(0.0, 0.1, (400, 2)), columns=["x", "y"])
+frame["person"] = [f"p{row // 2}" for row in range(400)]
+ball, how = dpm.Ball(dpm.Euclidean(2), [0.0, 0.0], 1.0), {"units": "person", "rng": 1}
+connection = duckdb.connect()
+relation = connection.register("stored", frame).sql("SELECT person, x, y FROM stored")
+expected = dpm.private_mean(frame, ball, dpm.GDP(1.0), **how)
+for table in (relation, dpm.data.from_frame(relation, columns=["x", "y"])):
+    found = dpm.private_mean(table, ball, dpm.GDP(1.0), **how)
+    assert found.n == 200 and found.value.tobytes() == expected.value.tobytes()
+"""
+
+
+def test_a_relation_of_duckdb_is_a_table():
+    """In a process of its own: DuckDB says a lot when its interpreter ends."""
+    done = subprocess.run([sys.executable, "-c", OF_DUCKDB], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_dataset_of_pyarrow_is_a_function_that_makes_batches(tmp_path):

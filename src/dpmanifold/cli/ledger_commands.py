@@ -228,7 +228,7 @@ def _say_populations(found: Sequence[Population], as_json: bool) -> None:
         for one in found
     ]  # fmt: skip
     rows = [(one.name, one.unit, in_words(one.cap), _spent(one.spent, one.cap), _left(one.unspent)) for one in found]
-    nothing = "There is no population: dpm ledger population."
+    nothing = "There is no population: dpm ledger population add."
     say_rows(records, as_json, ("population", "unit", "cap", "spent", "left"), rows, nothing)
 
 

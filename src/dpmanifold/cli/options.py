@@ -359,7 +359,7 @@ def _silence() -> Iterator[None]:
 
 def promise_of(epsilon: str | None, delta: str | None, mu: str | None, rho: str | None) -> Promise:
     """Return the promise that was asked for: exactly one kind, and the numbers that were typed."""
-    kinds = [name for name, value in (("`epsilon`", epsilon), ("`mu`", mu), ("`rho`", rho)) if value is not None]
+    kinds = [name for name, value in (("--epsilon", epsilon), ("--mu", mu), ("--rho", rho)) if value is not None]
     if delta is not None and epsilon is None:
         raise InvalidArgumentError("`delta` needs `epsilon`: together they are an approximate promise.")
     if len(kinds) != 1:
